@@ -12,7 +12,7 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change,
     move_mount, open_tree,
 };
-use rustix::process::{Gid, Uid, chdir, chroot, fchdir};
+use rustix::process::{Gid, Signal, Uid, chdir, chroot, fchdir, set_parent_process_death_signal};
 use rustix::thread::set_no_new_privs;
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::ffi::{CStr, CString};
@@ -59,6 +59,11 @@ pub enum Op {
         uid: Uid,
         gid: Gid,
     },
+    /// A process that is the first one of its own process namespace, and proc(5) of that.
+    OwnProcesses,
+    /// It is killed when its parent ends, and all of its namespace with it. Whoever becomes another user
+    /// forgets this, so that it comes last.
+    EndWithParent,
     ReadOnly,
     Restrict {
         ruleset: OwnedFd,
@@ -234,6 +239,8 @@ impl Op {
                 gid,
             } => make_device(at, *device, *uid, *gid),
             Op::WorkIn(path) => chdir(path.as_c_str()).or_else(|_| chdir(c"/"))?,
+            Op::OwnProcesses => own_processes()?,
+            Op::EndWithParent => set_parent_process_death_signal(Some(Signal::KILL))?,
             // Linux before 5.12 cannot; the user may not write there anyway.
             Op::ReadOnly => drop(sys::make_all_read_only()),
             Op::Restrict { ruleset, devices } => {
@@ -262,6 +269,8 @@ impl Op {
                 format!("show or hide {}", path(at))
             }
             Op::WorkIn(directory) => format!("enter {}", path(directory)),
+            Op::OwnProcesses => "give it processes of its own".to_owned(),
+            Op::EndWithParent => "let it end with its parent".to_owned(),
             Op::ReadOnly => "make its files read-only".to_owned(),
             Op::Device { at, .. } => format!("make the device {}", path(at)),
             Op::Restrict { .. } => "restrict it with Landlock".to_owned(),
@@ -278,6 +287,12 @@ fn own_mounts() -> io::Result<()> {
         Err(Errno::INVAL) => make_root_a_mount(),
         done => Ok(done?),
     }
+}
+
+fn own_processes() -> io::Result<()> {
+    sys::become_first_process()?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount("proc", c"/proc", "proc", flags, None)?)
 }
 
 /// In a chroot(2) the root may be an ordinary directory. Then the mounts are made private

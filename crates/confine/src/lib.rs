@@ -42,6 +42,8 @@ pub struct Confinement {
     /// Devices that this machine keeps from the user, in a directory that the view hides. With mounts
     /// the program finds nodes of its own there; where they cannot be made, none.
     pub own_devices: Vec<PathBuf>,
+    /// It sees no process but its own, and none of them outlives it. With mounts only.
+    pub own_processes: bool,
     /// It only reads: its mounts are read-only, and Landlock restricts it where the
     /// kernel has that.
     pub restriction: Option<Restriction>,
@@ -73,6 +75,9 @@ impl Confinement {
         if self.mounts {
             ops.mount(&self.view, self.export.as_ref())?;
             devices = self.make_devices(&mut ops)?;
+            if self.own_processes {
+                ops.list.push(child::Op::OwnProcesses);
+            }
             ops.work_in(&working_directory(command)?)?;
             let read_only = self.restriction.is_some().then_some(child::Op::ReadOnly);
             ops.list.extend(read_only);
@@ -85,6 +90,9 @@ impl Confinement {
         }
         if let Some(user) = &self.user {
             ops.become_user(user);
+        }
+        if self.mounts && self.own_processes {
+            ops.list.push(child::Op::EndWithParent);
         }
         let steps = ops.list.iter().map(child::Op::describe).collect();
         let (told, mut tell) = io::pipe()?;

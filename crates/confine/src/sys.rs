@@ -25,6 +25,46 @@ pub fn own_mount_namespace() -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }?)
 }
 
+/// Goes on in a child that is the first process of its own namespace (pid_namespaces(7)). This process
+/// stays, with no file open, until the child has ended, and ends like it: it is whom its parent knows.
+pub fn become_first_process() -> io::Result<()> {
+    let flags = libc::c_long::from(libc::CLONE_NEWPID | libc::SIGCHLD);
+    // SAFETY: without a stack the call is fork(2). Nothing is allocated on either side.
+    let child = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    match libc::pid_t::try_from(child).unwrap_or(-1) {
+        0 => Ok(()),
+        child if child > 0 => end_like(child),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Usual limit of the open files of a process.
+const MOST_FILES: libc::c_int = 1024;
+
+/// Waits for the end of a child, and ends with its code or by its signal.
+fn end_like(child: libc::pid_t) -> ! {
+    let mut status = 0;
+    // SAFETY: no file of this process is used again; the status lives until the call returns; the last
+    // calls end the process.
+    unsafe {
+        // Whoever reads what the child writes waits until nobody has the other end.
+        if libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) < 0 {
+            // Linux before 5.9.
+            for file in 0..MOST_FILES {
+                libc::close(file);
+            }
+        }
+        while libc::waitpid(child, &raw mut status, 0) < 0
+            && *libc::__errno_location() == libc::EINTR
+        {}
+        if libc::WIFSIGNALED(status) {
+            libc::signal(libc::WTERMSIG(status), libc::SIG_DFL);
+            libc::kill(libc::getpid(), libc::WTERMSIG(status));
+        }
+        libc::_exit(libc::WEXITSTATUS(status))
+    }
+}
+
 /// Make the mount at `/` and all below it read-only in this mount namespace.
 pub fn make_all_read_only() -> io::Result<()> {
     const MOUNT_ATTR_RDONLY: u64 = 1;

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// `nobody` and `nogroup` of Debian, where passwd(5) has no other.
 const NOBODY: u32 = 65_534;
+/// Of the numbers that systemd keeps for users that are there for a while (`DynamicUser=`), so that no
+/// user of a machine has it.
+const BUILDS: u32 = 64_957;
 
 /// A user of this machine, with the rights that a program gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +42,14 @@ impl User {
             },
             _ => User::named("nobody").unwrap_or_else(|| unnamed(NOBODY)),
         })
+    }
+
+    /// Whom root's builds of somebody's source run as: a user who has no process, no file and no socket
+    /// of anybody's, not even of who called sudo. `None` where this process is not root's.
+    pub fn for_builds() -> Option<User> {
+        rustix::process::geteuid()
+            .is_root()
+            .then(|| unnamed(BUILDS))
     }
 
     /// User of this name in passwd(5), without supplementary groups; `None` if there is none.

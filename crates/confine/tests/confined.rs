@@ -285,3 +285,68 @@ fn what_cannot_be_done_is_an_error_that_names_the_step() {
     };
     assert!(error.contains(step), "{error}");
 }
+
+/// A program with processes of its own, as the builds of root are.
+fn alone() -> Confinement {
+    let mut view = View::default();
+    view.hide("/root");
+    Confinement {
+        user: User::for_builds(),
+        view,
+        mounts: true,
+        own_processes: true,
+        ..Confinement::default()
+    }
+}
+
+#[test]
+fn a_program_with_processes_of_its_own_sees_no_other_and_leaves_none() {
+    if !is_root() {
+        return ::tests::skipped("only root can give a program processes of its own");
+    }
+    let mark = format!("6{}", std::process::id());
+    let script = format!(
+        "sleep {mark} & setsid sleep {mark} & ls /proc | grep -c '^[0-9]'; echo $$; exit 7"
+    );
+    let output = sh(&alone(), &script);
+    // It, both of its children, and the two that count.
+    assert_eq!(said(&output), "5\n1\n");
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(running(&mark), 0);
+}
+
+#[test]
+fn whoever_ends_a_program_with_processes_of_its_own_ends_all_of_them() {
+    if !is_root() {
+        return ::tests::skipped("only root can give a program processes of its own");
+    }
+    let mark = format!("7{}", std::process::id());
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("setsid sleep {mark} & sleep {mark}")]);
+    command.stdin(Stdio::null());
+    let mut child = alone().spawn(command).unwrap();
+    while running(&mark) < 2 {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(9)
+    );
+    while running(&mark) > 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// Processes of this machine with the word on their command line.
+fn running(mark: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let is_it = |entry: &fs::DirEntry| {
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        words
+            .split(|byte| *byte == 0)
+            .any(|word| word == mark.as_bytes())
+    };
+    processes.filter(is_it).count()
+}

@@ -10,6 +10,7 @@ mod child;
 mod file;
 mod json;
 mod line;
+mod log;
 mod stream;
 
 pub use child::{
@@ -22,6 +23,7 @@ pub use file::{
 };
 pub use json::{MostJson, json};
 pub use line::{LONGEST_SHOWN_LINE, Lines, line_within, lines_within};
+pub use log::{Log, MOST_LOG_BYTES, join_output, to_log};
 pub use stream::{copy_within, discard, start_of, stream_bytes, stream_text};
 
 use std::io::{Error, ErrorKind};

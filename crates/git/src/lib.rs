@@ -88,10 +88,10 @@ pub fn tree(source: &str, commit: &str, all: &Path) -> Result<PathBuf, Error> {
     Ok(tree)
 }
 
-/// The directory that [`tree`] gives.
+/// The directory that [`tree`] gives. All digits of the commit are in it: what has them all is the same
+/// from whatever repository, and of a few digits somebody can make a second commit.
 pub fn tree_path(source: &str, commit: &str, all: &Path) -> PathBuf {
-    let short = commit.get(..SHORT).unwrap_or(commit);
-    all.join(format!("{}-{short}", short_name(source)))
+    all.join(format!("{}-{commit}", short_name(source)))
 }
 
 /// One commit alone where the server gives it, else the whole repository. One that is here needs

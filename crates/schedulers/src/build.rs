@@ -17,11 +17,11 @@ use crate::toolchain::Toolchain;
 use crate::version::{self, Version};
 use crate::workshop::{self, Workshop};
 use confine::User;
+use doors::read::Log;
 use doors::started::{Agreed, named};
 use doors::written;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -43,6 +43,9 @@ pub struct Installer {
     agreed: Agreed,
 }
 
+/// The source of all that is built from crates.io.
+const CRATES_IO: &str = "crates.io";
+
 /// Program that `cargo install` is told to build.
 #[derive(Debug, Clone, Copy)]
 struct Wanted<'a> {
@@ -50,6 +53,8 @@ struct Wanted<'a> {
     /// Version or commit, for messages.
     which: &'a str,
     from: Origin<'a>,
+    /// Whose source it is: one build may meet what another of the same source has left.
+    source: &'a str,
     /// Directory that it is installed below.
     root: &'a Path,
 }
@@ -137,6 +142,7 @@ impl Installer {
                 name,
                 which: &version.to_string(),
                 from: Origin::CratesIo,
+                source: CRATES_IO,
                 root: &self.cache.install_root(name, &version),
             };
             self.build(wanted, progress)?;
@@ -164,6 +170,7 @@ impl Installer {
             name,
             which: &version.to_string(),
             from: Origin::Directory(&directory, around),
+            source: &around.to_string_lossy(),
             root: &self.cache.install_root(name, &version),
         };
         self.build(wanted, progress)?;
@@ -194,6 +201,7 @@ impl Installer {
             name: of.name,
             which: commit.get(..git::SHORT).unwrap_or(&commit),
             from: Origin::Directory(&directory, &tree),
+            source: of.repository,
             root: &root,
         };
         self.build(wanted, progress)?;
@@ -227,8 +235,8 @@ impl Installer {
         let log_file = self.cache.log_file(name, which);
         let mut log = create_log(&log_file)?;
         let workshop = self.user.as_ref();
-        let workshop =
-            workshop.map(|user| Workshop::open(self.agreed, user, &self.cache.schedulers()));
+        let all = self.cache.schedulers();
+        let workshop = workshop.map(|user| Workshop::open(self.agreed, user, &all, wanted.source));
         let workshop = workshop.transpose()?;
         let mut child = self.start(&tools, wanted, workshop.as_ref())?;
         let output = child.stderr.take().map(BufReader::new);
@@ -276,6 +284,9 @@ impl Installer {
             Origin::Directory(_, tree) => Some(tree.to_owned()),
         };
         shown.extend(toolchain.into_iter().chain(tree));
+        if let Origin::Directory(directory, _) = wanted.from {
+            workshop.check_readable(&directory.join("Cargo.toml"), &shown)?;
+        }
         workshop.start(command, &shown)
     }
 
@@ -381,11 +392,12 @@ fn newest_unknown(name: &str, why: String) -> Error {
     }
 }
 
-fn create_log(file: &PathBuf) -> Result<File, Error> {
+fn create_log(file: &PathBuf) -> Result<Log, Error> {
     if let Some(dir) = file.parent() {
         written::make_directory(dir).map_err(Error::io("create", dir))?;
     }
-    written::create_file(file).map_err(Error::io("create", file))
+    let created = written::create_file(file).and_then(Log::of);
+    created.map_err(Error::io("create", file))
 }
 
 /// Pass on progress and keep the rest in the log, until cargo closes its end.

@@ -76,8 +76,7 @@ impl Cache {
 
     /// The root that `cargo install` is given for one commit of a repository.
     pub(crate) fn commit_root(&self, commit: &str) -> PathBuf {
-        let short = commit.get(..git::SHORT).unwrap_or(commit);
-        self.schedulers().join("git").join(short)
+        self.schedulers().join("git").join(commit)
     }
 
     /// Trees of commits, while they are built.

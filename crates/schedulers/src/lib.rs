@@ -62,7 +62,7 @@ pub fn install(
     as_root: bool,
     progress: &mut dyn FnMut(Step),
 ) -> Result<Installed, Error> {
-    let user = confine::User::in_place_of_root().filter(|_| !as_root);
+    let user = confine::User::for_builds().filter(|_| !as_root);
     let installer = Installer::new(Cache::from_env()?, Agreed::by_command()).with_user(user);
     installer.install(name, None, progress)
 }
@@ -74,7 +74,7 @@ pub fn install_git(
     agreed: Agreed,
     progress: &mut dyn FnMut(Step),
 ) -> Result<(PathBuf, String), Error> {
-    let user = confine::User::in_place_of_root();
+    let user = confine::User::for_builds();
     let installer = Installer::new(Cache::from_env()?, agreed).with_user(user);
     installer.install_git(of, progress)
 }

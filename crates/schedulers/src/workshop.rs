@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use confine::User;
-use doors::started::{self, Agreed, tool};
+use doors::started::{self, Agreed, NoWorkshop, tool};
 use doors::written;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,17 @@ pub(crate) struct Workshop {
 
 impl Workshop {
     /// Below `schedulers`, which is root's.
-    pub fn open(agreed: Agreed, user: &User, schedulers: &Path) -> Result<Self, Error> {
-        let inner = started::Workshop::open(agreed, Some(user.clone()), schedulers);
+    pub fn open(
+        agreed: Agreed,
+        user: &User,
+        schedulers: &Path,
+        source: &str,
+    ) -> Result<Self, Error> {
+        let inner = started::Workshop::open(agreed, Some(user.clone()), schedulers, source);
+        let inner = inner.map_err(Error::io("make a directory for builds in", schedulers))?;
         Ok(Workshop {
-            inner: inner.map_err(Error::io("make a directory for builds in", schedulers))?,
-            config: cargo_config(schedulers)?,
+            config: cargo_config(&inner, schedulers)?,
+            inner,
         })
     }
 
@@ -46,17 +52,20 @@ impl Workshop {
         command
     }
 
+    /// An error where the user may not read a file of the source.
+    pub fn check_readable(&self, file: &Path, shown: &[PathBuf]) -> Result<(), Error> {
+        self.inner
+            .check_readable(file, shown)
+            .map_err(no_other_user)
+    }
+
     /// Start a program that reads `shown`, wherever that lies.
     pub fn start(&self, mut command: Command, shown: &[PathBuf]) -> Result<Child, Error> {
         if let Some(config) = &self.config {
             command.arg("--config").arg(config);
         }
         let shown: Vec<PathBuf> = shown.iter().chain(&self.config).cloned().collect();
-        let child = self.inner.spawn(command, &shown);
-        child.map_err(|e| Error::NoOtherUser {
-            user: e.user,
-            why: e.why.to_string(),
-        })
+        self.inner.spawn(command, &shown).map_err(no_other_user)
     }
 
     /// Copy the program that came out to `into/bin`, where only root can change it.
@@ -64,6 +73,13 @@ impl Workshop {
         let from = self.root(name).join("bin").join(name);
         let taken = self.inner.take(&from, &into.join("bin").join(name));
         taken.map_err(Error::io("take the program that was built", from))
+    }
+}
+
+fn no_other_user(error: NoWorkshop) -> Error {
+    Error::NoOtherUser {
+        user: error.user,
+        why: error.why.to_string(),
     }
 }
 
@@ -78,15 +94,61 @@ pub(crate) fn toolchain(path: &OsStr) -> Option<PathBuf> {
     sysroot.join("bin/cargo").is_file().then_some(sysroot)
 }
 
-/// A copy of root's settings that the user may read; not of its credentials.
-fn cargo_config(schedulers: &Path) -> Result<Option<PathBuf>, Error> {
+/// A copy of root's settings that the user of the builds alone may read; not of its credentials.
+fn cargo_config(workshop: &started::Workshop, schedulers: &Path) -> Result<Option<PathBuf>, Error> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    let Some(text) = home.and_then(|h| doors::read::small_file_bytes(h.join("config.toml")).ok())
-    else {
+    let text = home.and_then(|h| doors::read::small_file_text(h.join("config.toml")).ok());
+    // What cargo could not read either is left out: the build says what is missing.
+    let Some(settings) = text.and_then(|text| without_credentials(&text)) else {
         return Ok(None);
     };
     let copy = schedulers.join("cargo-config.toml");
-    written::write_file_with_rights(&copy, 0o644, text).map_err(Error::io("write", &copy))?;
+    written::write_file_with_rights(&copy, 0o600, settings)
+        .and_then(|()| workshop.give(&copy))
+        .map_err(Error::io("write", &copy))?;
     Ok(Some(copy))
+}
+
+/// Settings of cargo without tokens of registries, which publish and which no build needs.
+fn without_credentials(text: &str) -> Option<String> {
+    let mut settings: toml::Table = text.parse().ok()?;
+    let tables = settings
+        .iter_mut()
+        .filter_map(|(name, value)| match name.as_str() {
+            "registry" => Some(vec![value.as_table_mut()?]),
+            "registries" => {
+                let each = value.as_table_mut()?.iter_mut();
+                Some(each.filter_map(|(_, value)| value.as_table_mut()).collect())
+            }
+            _ => None,
+        });
+    for table in tables.flatten() {
+        table.remove("token");
+        table.remove("secret-key");
+    }
+    toml::to_string(&settings).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_get_mirrors_and_no_tokens() {
+        let text = "[registry]\ntoken = \"SECRET\"\ndefault = \"near\"\n\
+                    [registries.near]\nindex = \"sparse+https://x\"\ntoken = \"SECRET\"\n\
+                    secret-key = \"SECRET\"\n[registries.far]\ntoken = \"SECRET\"\n\
+                    [http]\ncainfo = \"/ca\"\n";
+        let kept = without_credentials(text).unwrap();
+        assert!(!kept.contains("SECRET"), "{kept}");
+        for setting in [
+            "cainfo = \"/ca\"",
+            "default = \"near\"",
+            "index = \"sparse+https://x\"",
+        ] {
+            assert!(kept.contains(setting), "{kept}");
+        }
+        assert_eq!(without_credentials("[registry"), None);
+    }
 }

@@ -180,7 +180,7 @@ impl Installer {
     fn compile(&self, tool: &Tool, git: Git, source: &Path, bin: &Path) -> Result<(), Error> {
         let program = bin.join(tool.name);
         let all = self.cache.directory();
-        let workshop = Workshop::open(Agreed::by_command(), self.user.clone(), all)
+        let workshop = Workshop::open(Agreed::by_command(), self.user.clone(), all, tool.name)
             .map_err(Error::io("make a directory for builds in", all))?;
         let made = match self.user {
             Some(_) => workshop.dir().join(tool.name),

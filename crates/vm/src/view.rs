@@ -81,9 +81,8 @@ pub struct Wanted {
 /// Confinement with which QEMU is started.
 pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
     let mut user = guest_user()?;
-    if let Some(user) = &mut user {
-        user.join_group_of(Path::new(KVM));
-    }
+    user.iter_mut()
+        .for_each(|user| user.join_group_of(Path::new(KVM)));
     let is_root = rustix::process::geteuid().is_root();
     let home = match &user {
         Some(user) => user.home.clone(),
@@ -139,6 +138,7 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
             kept: vec!["/proc".into()],
         }),
         own_devices,
+        own_processes: false,
         restriction: Some(Restriction {
             devices: vec!["/dev/null".into(), KVM.into()],
             ports: wanted.ports.clone(),

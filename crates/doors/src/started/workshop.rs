@@ -1,5 +1,6 @@
 //! Place of builds of somebody's source. Build scripts, make files and procedural macros run during
-//! a build: where root builds, they run as another user, in a directory of that user's.
+//! a build: where root builds, they run as a user who is nobody else, in a directory of that user's.
+//! What a build leaves meets only later builds of the same source, and no process of it is left.
 
 use super::{Agreed, named};
 use crate::read::{LARGE_FILE_BYTES, copy_within, open_file_here};
@@ -9,6 +10,7 @@ use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, chmodat, chownat, openat, statat,
 };
 use rustix::process::{Gid, Uid};
+use sha2::{Digest, Sha256};
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::Permissions;
 use std::io;
@@ -39,15 +41,23 @@ pub struct NoWorkshop {
 }
 
 impl Workshop {
-    /// Below a directory that is ours. Without a user, builds run as this process does.
-    pub fn open(agreed: Agreed, user: Option<User>, below: &Path) -> io::Result<Self> {
+    /// Below a directory that is ours. Without a user, builds run as this process does. `source` is whose
+    /// builds these are: the address of a repository, a path.
+    pub fn open(
+        agreed: Agreed,
+        user: Option<User>,
+        below: &Path,
+        source: &str,
+    ) -> io::Result<Self> {
         let dir = match &user {
-            Some(user) => below.join(format!("build-{}", user.uid)),
+            Some(user) => below
+                .join(format!("build-{}", user.uid))
+                .join(name_for(source)),
             None => below.to_owned(),
         };
         let workshop = Workshop { user, dir, agreed };
         if workshop.user.is_some() {
-            written::make_directory(below)?;
+            written::make_directory(workshop.dir.parent().unwrap_or(below))?;
             // It belongs to the user since the first time.
             if !workshop.dir.is_dir() || workshop.dir.is_symlink() {
                 written::make_new_directory(&workshop.dir)?;
@@ -102,6 +112,29 @@ impl Workshop {
         }
     }
 
+    /// An error where the user that builds may not read a file of a source, though `shown` is shown.
+    pub fn check_readable(&self, file: &Path, shown: &[PathBuf]) -> Result<(), NoWorkshop> {
+        let Some(user) = &self.user else {
+            return Ok(());
+        };
+        let readable = self.confinement(shown).and_then(|confinement| {
+            match confinement.may_read(&file.canonicalize()?) {
+                true => Ok(()),
+                false => Err(io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    format!(
+                        "it may not read {}; let all read the source: chmod -R a+rX DIRECTORY",
+                        file.display()
+                    ),
+                )),
+            }
+        });
+        readable.map_err(|why| NoWorkshop {
+            user: user.name.clone(),
+            why,
+        })
+    }
+
     /// Starts a command that sees `shown`, wherever that lies.
     pub fn spawn(&self, command: Command, shown: &[PathBuf]) -> Result<Child, NoWorkshop> {
         let user = self.user.as_ref().map_or("oneself", |user| &user.name);
@@ -120,8 +153,10 @@ impl Workshop {
         let mut homes = User::homes();
         homes.extend(user.home.clone());
         let mut view = View::default();
-        // The user may be who called sudo, whose home has keys that no build needs.
+        // Some let everybody read them.
         homes.iter().for_each(|home| view.hide(home));
+        // Builds of other sources run as the same user.
+        self.dir.parent().into_iter().for_each(|all| view.hide(all));
         let programs = std::env::var_os("PATH").unwrap_or_default();
         let programs = std::env::split_paths(&programs)
             .filter(|dir| dir.is_absolute() && !holds_a_home(dir, &homes));
@@ -132,6 +167,7 @@ impl Workshop {
             user: Some(user.clone()),
             mounts: !view.steps().is_empty(),
             view,
+            own_processes: true,
             ..Confinement::default()
         };
         if confinement.mounts && confinement.try_out().is_err() {
@@ -168,6 +204,26 @@ impl Workshop {
         beside.file().set_permissions(rights)?;
         beside.put()
     }
+}
+
+/// Name of the directory of a source's builds.
+fn name_for(source: &str) -> String {
+    const SHOWN: usize = 40;
+    let digest = Sha256::digest(source.as_bytes());
+    let digest: String = digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let last = source.trim_end_matches('/').rsplit('/').next();
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
+    let shown: String = last
+        .unwrap_or_default()
+        .chars()
+        .filter(is_plain)
+        .take(SHOWN)
+        .collect();
+    format!("{shown}-{digest}")
 }
 
 /// The directory that holds the path, which is ours.
@@ -288,11 +344,12 @@ mod tests {
 
     #[test]
     fn a_build_of_root_runs_as_somebody_else_and_writes_only_its_own() {
-        let Some(user) = User::in_place_of_root() else {
+        let Some(user) = User::for_builds() else {
             return ::tests::skipped("only root has rights to lose");
         };
         let dir = tempfile::tempdir().unwrap();
-        let workshop = Workshop::open(Agreed::by_command(), Some(user), dir.path()).unwrap();
+        let workshop =
+            Workshop::open(Agreed::by_command(), Some(user), dir.path(), "tests").unwrap();
         let ours = dir.path().join("ours");
         fs::write(&ours, "").unwrap();
         let mut sh = workshop.command("sh");
@@ -323,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_build_sees_nothing_of_its_users_home_but_what_it_is_shown() {
-        let Some(user) = User::in_place_of_root() else {
+        let Some(user) = User::for_builds() else {
             return ::tests::skipped("only root hides something from others");
         };
         let home = tempfile::tempdir().unwrap();
@@ -339,7 +396,8 @@ mod tests {
             home: Some(home.path().to_owned()),
             ..user
         };
-        let workshop = Workshop::open(Agreed::by_command(), Some(user), dir.path()).unwrap();
+        let workshop =
+            Workshop::open(Agreed::by_command(), Some(user), dir.path(), "tests").unwrap();
         let mut sh = workshop.command("sh");
         let script = format!("cat {0}/source/main.c {0}/key", home.path().display());
         sh.args(["-c", &script]).current_dir(workshop.dir());
@@ -350,16 +408,73 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "text\n");
     }
 
+    #[test]
+    fn what_a_build_leaves_meets_no_build_of_another_source() {
+        let Some(user) = User::for_builds() else {
+            return ::tests::skipped("only root has rights to lose");
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let built = |source: &str, script: &str| {
+            let (agreed, user) = (Agreed::by_command(), Some(user.clone()));
+            let workshop = Workshop::open(agreed, user, dir.path(), source).unwrap();
+            let mut sh = workshop.command("sh");
+            sh.args(["-c", script]).current_dir(workshop.dir());
+            sh.stdout(std::process::Stdio::piped());
+            let child = workshop.spawn(sh, &[]).unwrap();
+            let output = child.wait_with_output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let place = built(
+            "https://one.example/scx",
+            "mkdir -p $HOME; echo left > $HOME/file; pwd",
+        );
+        let look = |source: &str| {
+            let place = place.trim();
+            let look =
+                "cat $HOME/file PLACE/home/file; ls -A ..; touch PLACE/new".replace("PLACE", place);
+            built(source, &format!("{{ {look}; }} 2> /dev/null"))
+        };
+        let other = look("https://two.example/scx");
+        assert_eq!(other.lines().count(), 1, "its own directory alone: {other}");
+        assert!(!other.contains("left"), "{other}");
+        assert!(!Path::new(place.trim()).join("new").exists());
+        assert!(look("https://one.example/scx").starts_with("left\nleft\n"));
+    }
+
+    #[test]
+    fn a_source_that_the_builds_may_not_read_is_said_with_the_remedy() {
+        let Some(user) = User::for_builds() else {
+            return ::tests::skipped("only root has rights to lose");
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let workshop =
+            Workshop::open(Agreed::by_command(), Some(user), dir.path(), "tests").unwrap();
+        let source = dir.path().join("source");
+        fs::create_dir(&source).unwrap();
+        let file = source.join("Makefile");
+        fs::write(&file, "").unwrap();
+        let check = || workshop.check_readable(&file, std::slice::from_ref(&source));
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        let error = check().unwrap_err().why.to_string();
+        assert!(
+            error.contains("Makefile") && error.contains("chmod"),
+            "{error}"
+        );
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        check().unwrap();
+    }
+
     /// By path, the last of them could not even be named. A tree that is given from the top is the
     /// user's while root still goes through it, who then follows what the user puts there.
     #[test]
     fn a_tree_is_given_and_taken_back_as_a_whole_and_through_no_link() {
-        let Some(user) = User::in_place_of_root() else {
+        let Some(user) = User::for_builds() else {
             return ::tests::skipped("only root has something to give");
         };
         let dir = tempfile::tempdir().unwrap();
         let uid = user.uid;
-        let workshop = Workshop::open(Agreed::by_command(), Some(user), dir.path()).unwrap();
+        let workshop =
+            Workshop::open(Agreed::by_command(), Some(user), dir.path(), "tests").unwrap();
         let tree = dir.path().join("tree");
         fs::create_dir(&tree).unwrap();
         let ours = dir.path().join("ours");

@@ -3,8 +3,10 @@
 use super::{simulation_log, text_log};
 use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// First line of a log of ours, without its number sign.
@@ -19,19 +21,26 @@ pub const RAMP_DOWN: &str = "ramp-down";
 const OURS: &str = "requests.csv";
 /// The log that Gatling writes, in a folder of each run.
 const GATLINGS: &str = "simulation.log";
-/// Largest log that is read: of about ten million requests.
-const MOST_BYTES: u64 = 1 << 30;
+/// Largest log that is read. With its requests it takes less than 256 MiB of memory.
+const MOST_BYTES: u64 = 80 << 20;
+/// The most requests of a log.
+const MOST_REQUESTS: usize = 1_000_000;
+/// Bytes of the texts of a log that are kept, each once.
+const MOST_TEXTS: usize = 16 << 20;
+/// Bytes of a text and of its place in the table.
+const EACH_TEXT: usize = 64;
+/// In the place of messages that nobody would read any more.
+const ONE_OF_MANY: &str = "one of too many different messages";
 /// Characters of a strange first line that are shown.
 const MOST_QUOTED: usize = 80;
 
 /// One request as it went. Times are µs since 1970.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Name, behind those of its groups.
-    #[serde(rename = "request")]
-    pub name: String,
+    pub name: Arc<str>,
     /// Part of the run in which it was due, where the log says that.
-    pub phase: Option<String>,
+    pub phase: Option<Arc<str>>,
     /// Intended start, where the log says that.
     pub due_us: Option<u64>,
     /// When its user began.
@@ -43,7 +52,70 @@ pub struct Request {
     /// HTTP status; 0 without an answer, or where the log does not say it.
     pub status: u16,
     /// Why it was not ok, for people.
-    pub reason: String,
+    pub reason: Arc<str>,
+}
+
+/// A row of a log of ours.
+#[derive(Deserialize)]
+struct Row<'a> {
+    request: &'a str,
+    phase: Option<&'a str>,
+    due_us: Option<u64>,
+    start_us: u64,
+    end_us: u64,
+    ok: bool,
+    status: u16,
+    reason: &'a str,
+}
+
+/// Requests as a log has them one after the other, within bounds of memory.
+#[derive(Default)]
+pub(super) struct Collected {
+    requests: Vec<Request>,
+    texts: HashSet<Arc<str>>,
+    bytes: usize,
+}
+
+impl Collected {
+    pub fn add(&mut self, request: Request) -> Result<(), String> {
+        if self.requests.len() == MOST_REQUESTS {
+            return Err(format!(
+                "it has more than {MOST_REQUESTS} requests: a shorter duration, or a lower rate"
+            ));
+        }
+        self.requests.push(request);
+        Ok(())
+    }
+
+    /// A name, which many requests have.
+    pub fn name(&mut self, text: &str) -> Result<Arc<str>, String> {
+        let mib = MOST_TEXTS >> 20;
+        self.kept(text)
+            .ok_or_else(|| format!("its names and messages have more than {mib} MiB"))
+    }
+
+    /// The message of a failure, of which a log may have a new one for each request.
+    pub fn message(&mut self, text: &str) -> Arc<str> {
+        self.kept(text).unwrap_or_else(|| ONE_OF_MANY.into())
+    }
+
+    fn kept(&mut self, text: &str) -> Option<Arc<str>> {
+        if let Some(known) = self.texts.get(text) {
+            return Some(known.clone());
+        }
+        let bytes = self.bytes.saturating_add(text.len() + EACH_TEXT);
+        if bytes > MOST_TEXTS {
+            return None;
+        }
+        self.bytes = bytes;
+        let text: Arc<str> = text.into();
+        self.texts.insert(text.clone());
+        Some(text)
+    }
+
+    pub fn into_requests(self) -> Vec<Request> {
+        self.requests
+    }
 }
 
 impl Request {
@@ -160,6 +232,22 @@ pub fn parse(log: &[u8]) -> Result<Vec<Request>, String> {
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))
         .from_reader(text.as_bytes());
-    let rows = reader.deserialize().collect::<Result<Vec<Request>, _>>();
-    rows.map_err(|e| e.to_string())
+    let said = |e: csv::Error| e.to_string();
+    let names = reader.headers().map_err(said)?.clone();
+    let (mut record, mut all) = (csv::StringRecord::new(), Collected::default());
+    while reader.read_record(&mut record).map_err(said)? {
+        let row: Row = record.deserialize(Some(&names)).map_err(said)?;
+        let request = Request {
+            name: all.name(row.request)?,
+            phase: row.phase.map(|phase| all.name(phase)).transpose()?,
+            due_us: row.due_us,
+            start_us: row.start_us,
+            end_us: row.end_us,
+            ok: row.ok,
+            status: row.status,
+            reason: all.message(row.reason),
+        };
+        all.add(request)?;
+    }
+    Ok(all.into_requests())
 }

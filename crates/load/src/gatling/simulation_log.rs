@@ -11,8 +11,9 @@
 //! machine. A cached string is a number: positive before a new string, which gets it; negative for
 //! the string that has it.
 
-use super::requests::Request;
+use super::requests::{Collected, Request};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 const RUN: u8 = 0;
 const REQUEST: u8 = 1;
@@ -23,10 +24,9 @@ const ERROR: u8 = 4;
 /// First byte of a log.
 pub const FIRST: u8 = RUN;
 
-/// Bounds of what a log may make this process hold: a few bytes name a text again. Gatling cuts no
-/// message, and an answer may be in one.
+/// Bounds of what a log may make this process hold. Gatling cuts no message, and an answer may be in
+/// one.
 const MOST_TEXT: usize = 1 << 20;
-const MOST_TEXTS: usize = 1 << 30;
 const MOST_GROUPS: usize = 100;
 
 const USER_BYTES: usize = 4 + 1 + 4;
@@ -38,7 +38,6 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Request>, String> {
     let mut log = Log {
         rest: bytes,
         cache: HashMap::new(),
-        texts: 0,
     };
     if log.byte()? != RUN {
         return Err("its first record is not that of a run".to_owned());
@@ -55,9 +54,7 @@ struct Run {
 
 struct Log<'a> {
     rest: &'a [u8],
-    cache: HashMap<i32, String>,
-    /// Bytes of all texts of the requests so far.
-    texts: usize,
+    cache: HashMap<i32, Arc<str>>,
 }
 
 impl<'a> Log<'a> {
@@ -110,10 +107,10 @@ impl<'a> Log<'a> {
         }
     }
 
-    fn cached(&mut self) -> Result<String, String> {
+    fn cached(&mut self) -> Result<Arc<str>, String> {
         let number = self.int()?;
         if number > 0 {
-            let text = self.string()?;
+            let text: Arc<str> = self.string()?.into();
             self.cache.insert(number, text.clone());
             return Ok(text);
         }
@@ -123,7 +120,7 @@ impl<'a> Log<'a> {
             .ok_or_else(|| format!("text {number} was never written"))
     }
 
-    fn groups(&mut self) -> Result<Vec<String>, String> {
+    fn groups(&mut self) -> Result<Vec<Arc<str>>, String> {
         let count = self.length()?;
         if count > MOST_GROUPS {
             return Err(format!("a request in {count} groups"));
@@ -147,10 +144,10 @@ impl<'a> Log<'a> {
     }
 
     fn requests(&mut self, begin_ms: i64) -> Result<Vec<Request>, String> {
-        let mut requests = Vec::new();
+        let mut all = Collected::default();
         while !self.rest.is_empty() {
             match self.byte()? {
-                REQUEST => requests.extend(self.request(begin_ms)?),
+                REQUEST => self.request(begin_ms, &mut all)?,
                 USER => {
                     self.take(USER_BYTES)?;
                 }
@@ -165,18 +162,18 @@ impl<'a> Log<'a> {
                 other => return Err(format!("a record of kind {other}, which is not known")),
             }
         }
-        Ok(requests)
+        Ok(all.into_requests())
     }
 
-    /// `None` for a message that a server sent unasked, which has no end.
-    fn request(&mut self, begin_ms: i64) -> Result<Option<Request>, String> {
+    /// A message that a server sent unasked has no end, and is no request.
+    fn request(&mut self, begin_ms: i64, all: &mut Collected) -> Result<(), String> {
         let mut names = self.groups()?;
         names.push(self.cached()?);
         let (start, end) = (self.int()?, self.int()?);
         let ok = self.byte()? != 0;
         let reason = self.cached()?;
         if end == without_end(begin_ms) {
-            return Ok(None);
+            return Ok(());
         }
         let micros = |offset: i32| {
             let ms = begin_ms.saturating_add(i64::from(offset));
@@ -184,22 +181,17 @@ impl<'a> Log<'a> {
                 .map(|ms| ms.saturating_mul(1_000))
                 .map_err(|_| format!("a time {ms} ms before 1970"))
         };
-        let name = names.join(" / ");
-        self.texts += name.len() + reason.len();
-        if self.texts > MOST_TEXTS {
-            let mib = MOST_TEXTS >> 20;
-            return Err(format!("names and messages of more than {mib} MiB"));
-        }
-        Ok(Some(Request {
-            name,
+        let request = Request {
+            name: all.name(&names.join(" / "))?,
             phase: None,
             due_us: None,
             start_us: micros(start)?,
             end_us: micros(end)?,
             ok,
             status: status(&reason),
-            reason,
-        }))
+            reason: all.message(&reason),
+        };
+        all.add(request)
     }
 }
 

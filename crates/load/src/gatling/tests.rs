@@ -265,22 +265,19 @@ fn gatlings_own_log_has_every_request_with_its_group_its_times_and_its_fault() {
     let requests = requests::parse(GATLINGS).unwrap();
     assert_eq!(requests.len(), 24);
     let first = &requests[0];
-    assert_eq!(first.name, "Notes / Write");
+    assert_eq!(&*first.name, "Notes / Write");
     assert_eq!(
         (first.start_us, first.end_us),
         (1_795_709_896_594_000, 1_795_709_896_765_000)
     );
     assert!(first.ok && first.due_us.is_none() && first.phase.is_none());
-    assert_eq!(
-        (requests[2].name.as_str(), requests[2].status),
-        ("Broken", 500)
-    );
+    assert_eq!((&*requests[2].name, requests[2].status), ("Broken", 500));
     assert!(!requests[2].ok);
     assert_eq!(
-        requests[3].reason,
+        &*requests[3].reason,
         "jsonPath($.nope).find.exists, found nothing"
     );
-    assert_eq!(requests[5].name, "Grüße → é");
+    assert_eq!(&*requests[5].name, "Grüße → é");
     assert_eq!(
         requests[5],
         Request {
@@ -504,4 +501,27 @@ fn a_simulation_whose_own_assertions_fail_is_measured_and_says_so() {
     assert_eq!(value(&failed, "requests_per_sec"), 100.0);
     assert!(warned(&failed));
     assert!(!warned(&run_program(SIMULATE).unwrap()));
+}
+
+#[test]
+fn a_log_of_too_many_requests_is_refused_and_messages_without_end_are_counted_as_one() {
+    let row = "Home,,,1000,2000,true,200,\n";
+    let most = 1_000_000;
+    let log = format!("{HEAD}{}", row.repeat(most));
+    assert_eq!(requests::parse(log.as_bytes()).unwrap().len(), most);
+    let error = requests::parse(format!("{log}{row}").as_bytes()).unwrap_err();
+    assert!(
+        error.contains("1000000 requests: a shorter duration"),
+        "{error}"
+    );
+    let texts = 40_000;
+    let rows = (0..texts).map(|n| format!("Home,,,1000,2000,false,0,{n}{}\n", "x".repeat(1000)));
+    let log = format!("{HEAD}{}", rows.collect::<String>());
+    let requests = requests::parse(log.as_bytes()).unwrap();
+    let is_one_of_many = |request: &&Request| request.reason.starts_with("one of too many");
+    assert!((1..texts).contains(&requests.iter().filter(is_one_of_many).count()));
+    let rows = (0..texts).map(|n| format!("{n}{},,,1000,2000,true,0,\n", "x".repeat(1000)));
+    let log = format!("{HEAD}{}", rows.collect::<String>());
+    let error = requests::parse(log.as_bytes()).unwrap_err();
+    assert!(error.contains("names and messages"), "{error}");
 }

@@ -4,7 +4,7 @@
 //! commas, its name, begin and end (ms since 1970), `OK` or `KO`, and a message. The result stands
 //! behind two times in every version, and what is before them is counted from there.
 
-use super::requests::Request;
+use super::requests::{Collected, Request};
 use super::simulation_log::status;
 
 /// Beginnings of such logs.
@@ -16,13 +16,14 @@ const WITHOUT_END: &str = "-9223372036854775808";
 
 /// All requests of a log, in the order in which they ended.
 pub fn parse(text: &str) -> Result<Vec<Request>, String> {
-    let mut requests = Vec::new();
+    let mut all = Collected::default();
     for (index, line) in text.lines().enumerate() {
         let fields: Vec<&str> = line.split('\t').collect();
         match fields.first() {
             Some(&"REQUEST") => {
                 let wrong = || format!("line {}: no request of Gatling: `{line}`", index + 1);
-                requests.extend(request(&fields).ok_or_else(wrong)?);
+                let found = request(&fields, &mut all)?.ok_or_else(wrong)?;
+                found.map_or(Ok(()), |request| all.add(request))?;
             }
             Some(other) if OTHERS.contains(other) => {}
             other => {
@@ -34,20 +35,22 @@ pub fn parse(text: &str) -> Result<Vec<Request>, String> {
             }
         }
     }
-    Ok(requests)
+    Ok(all.into_requests())
 }
 
 /// `None` for what is no request, `Some(None)` for one that has no end.
-fn request(fields: &[&str]) -> Option<Option<Request>> {
+fn request(fields: &[&str], all: &mut Collected) -> Result<Option<Option<Request>>, String> {
     let time = |text: &str| text.parse::<u64>().ok();
     let is_result = |at: &usize| {
         let ok = matches!(fields[*at], "OK" | "KO");
         ok && (fields[at - 1] == WITHOUT_END || time(fields[at - 1]).is_some())
             && time(fields[at - 2]).is_some()
     };
-    let at = (4..fields.len()).find(is_result)?;
+    let Some(at) = (4..fields.len()).find(is_result) else {
+        return Ok(None);
+    };
     if fields[at - 1] == WITHOUT_END {
-        return Some(None);
+        return Ok(Some(None));
     }
     // Without its groups only where the record itself would be in their place.
     let groups = fields[at - 4..at - 3].iter().filter(|_| at > 4);
@@ -55,17 +58,17 @@ fn request(fields: &[&str]) -> Option<Option<Request>> {
     let names = groups.chain([fields[at - 3]]);
     let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
     let reason = fields.get(at + 1).map_or("", |reason| reason.trim());
-    let micros = |text: &str| Some(time(text)?.saturating_mul(1_000));
-    Some(Some(Request {
-        name: names.join(" / "),
+    let micros = |text: &str| time(text).unwrap_or(0).saturating_mul(1_000);
+    Ok(Some(Some(Request {
+        name: all.name(&names.join(" / "))?,
         phase: None,
         due_us: None,
-        start_us: micros(fields[at - 2])?,
-        end_us: micros(fields[at - 1])?,
+        start_us: micros(fields[at - 2]),
+        end_us: micros(fields[at - 1]),
         ok: fields[at] == "OK",
         status: status(reason),
-        reason: reason.to_owned(),
-    }))
+        reason: all.message(reason),
+    })))
 }
 
 #[cfg(test)]
@@ -110,7 +113,7 @@ mod tests {
                 ("Buy / Pay / Card", 1_005_000, 1_045_000, false, 503),
             ];
             assert_eq!(rows, expected, "{before}");
-            assert_eq!(requests[1].reason, ko);
+            assert_eq!(&*requests[1].reason, ko);
         }
     }
 

@@ -25,7 +25,7 @@ pub enum SchedulerCommand {
     /// scx_rusty@latest; without a version the one that `scheduler list` calls default
     Install {
         scheduler: String,
-        /// Build as root, and not as who called sudo, or nobody: build scripts of all
+        /// Build as root, and not as a user who is nobody else: build scripts of all
         /// dependencies then run as root
         #[arg(long)]
         as_root: bool,

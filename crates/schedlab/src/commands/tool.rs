@@ -28,7 +28,7 @@ fn install(name: &str, from: Option<String>, format: Plain) -> Result<ExitCode, 
     let cache = targets::tools()?;
     let installer = Installer::new(cache.clone())
         .with_source(from)
-        .with_user(confine::User::in_place_of_root());
+        .with_user(confine::User::for_builds());
     let installed = installer.install(tool, version, &mut |step| bar.say(&words(&step)));
     bar.end();
     let installed = installed?;

@@ -11,6 +11,7 @@ use crate::VmError;
 use crate::failure::{io, unmet};
 use crate::name;
 use confine::User;
+use doors::read::{Log, join_output, to_log};
 use doors::shown::{self, Stream};
 use doors::started::{Agreed, Workshop, status_of, tool};
 use doors::written::{self, Part};
@@ -90,7 +91,7 @@ pub fn build(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmError> {
 fn make_output(output: &Path) -> std::io::Result<()> {
     let found = output.symlink_metadata();
     let is_of = |user: User| found.is_ok_and(|at| at.is_dir() && at.uid() == user.uid);
-    match User::in_place_of_root().is_some_and(is_of) {
+    match User::for_builds().is_some_and(is_of) {
         true => written::real_place(output).map(drop),
         false => written::make_directory(output).map(drop),
     }
@@ -104,7 +105,9 @@ fn build_with_tools(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmE
     };
     make_output(&output).map_err(io("create", &output))?;
     let output = fs::canonicalize(&output).map_err(io("find", &output))?;
-    let workshop = workshop(&output, &cache.join(BUILDS))?;
+    let workshop = workshop(&output, &cache.join(BUILDS), &request.source)?;
+    let readable = workshop.check_readable(&tree.join("Makefile"), std::slice::from_ref(&tree));
+    readable.map_err(|e| io("read", &tree)(std::io::Error::other(e)))?;
     let build = Build {
         request,
         tree,
@@ -129,9 +132,10 @@ struct Build<'a> {
 }
 
 /// Where root builds, the output is another user's. It was empty, or holds a build.
-fn workshop(output: &Path, dir: &Path) -> Result<Workshop, VmError> {
-    let user = User::in_place_of_root();
-    let workshop = Workshop::open(Agreed::by_command(), user, dir).map_err(io("create", dir))?;
+fn workshop(output: &Path, dir: &Path, source: &str) -> Result<Workshop, VmError> {
+    let user = User::for_builds();
+    let workshop = Workshop::open(Agreed::by_command(), user, dir, source);
+    let workshop = workshop.map_err(io("create", dir))?;
     let is_built = BUILT.iter().any(|name| output.join(name).exists());
     let mut entries = fs::read_dir(output).map_err(io("read", output))?;
     if workshop.user().is_some() && !is_built && entries.next().is_some() {
@@ -148,8 +152,8 @@ fn workshop(output: &Path, dir: &Path) -> Result<Workshop, VmError> {
 /// Takes a file of a tree that was built with this cache to where only we can change it. The tree is
 /// another user's where root builds, who may have put a link there.
 pub fn take(file: &Path, to: &Path, cache: &Path) -> std::io::Result<()> {
-    let user = User::in_place_of_root();
-    Workshop::open(Agreed::by_command(), user, &cache.join(BUILDS))?.take_file(file, to)
+    let (user, builds) = (User::for_builds(), cache.join(BUILDS));
+    Workshop::open(Agreed::by_command(), user, &builds, "taken")?.take_file(file, to)
 }
 
 /// An error that names the packages where something that a build needs is not installed.
@@ -343,14 +347,14 @@ fn run(
     start: impl FnOnce(Command) -> std::io::Result<Child>,
 ) -> Result<(), VmError> {
     let program = PathBuf::from(command.get_program());
-    if let Some(log) = log {
-        let file = written::open_log(log).map_err(io("open", log))?;
-        let errors = file.try_clone().map_err(io("open", log))?;
-        command.stdout(file).stderr(errors);
-    }
     command.stdin(Stdio::null());
     let ran = match log {
-        Some(_) => start(command).and_then(|mut child| child.wait()),
+        Some(log) => {
+            let file = written::open_log(log).and_then(Log::of);
+            let file = file.map_err(io("open", log))?;
+            let output = join_output(&mut command).map_err(io(step, &program))?;
+            start(command).and_then(|child| to_log(child, output, file))
+        }
         None => {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             start(command).and_then(|child| shown::to_end(child, Stream::Errors))
@@ -476,13 +480,13 @@ bzImage:
 
     #[test]
     fn a_directory_of_other_files_is_not_given_away() {
-        let Some(user) = User::in_place_of_root() else {
+        let Some(user) = User::for_builds() else {
             return ::tests::skipped("only root gives files away");
         };
         let (dir, builds) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let file = dir.path().join("mine");
         fs::write(&file, "").unwrap();
-        let error = workshop(dir.path(), builds.path()).unwrap_err();
+        let error = workshop(dir.path(), builds.path(), "source").unwrap_err();
         assert!(error.to_string().contains("other files"), "{error}");
         assert_ne!(file.metadata().unwrap().uid(), user.uid);
     }
@@ -507,7 +511,7 @@ bzImage:
         let cache = tempfile::tempdir().unwrap();
         let built = build_with_tools(&request(&path, None, &[]), cache.path()).unwrap();
         let image = built.join("arch/x86/boot/bzImage").metadata().unwrap();
-        let user = User::in_place_of_root();
+        let user = User::for_builds();
         let own = dir.path().metadata().unwrap().uid();
         let user = user.map_or(own, |user| user.uid);
         assert_eq!(image.uid(), user);

@@ -151,7 +151,7 @@ mod tests {
         let keep = || {
             for file in [Path::new(""), Path::new(".config"), Path::new(IMAGE)] {
                 let path = built.join(file);
-                if let (Some(user), true) = (confine::User::in_place_of_root(), path.exists()) {
+                if let (Some(user), true) = (confine::User::for_builds(), path.exists()) {
                     std::os::unix::fs::lchown(path, Some(user.uid), Some(user.gid)).unwrap();
                 }
             }

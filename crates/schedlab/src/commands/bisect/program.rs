@@ -3,6 +3,7 @@
 use crate::exit::CliError;
 use crate::progress::Spinner;
 use confine::User;
+use doors::read::{Log, MOST_LOG_BYTES, join_output, to_log};
 use doors::started::{Agreed, Workshop};
 use doors::written;
 use model::printable::last_lines;
@@ -88,7 +89,7 @@ impl Tree<'_> {
 
     fn build_here(&self, command: &str, log: &Path) -> Result<Result<(), String>, CliError> {
         let files = git::tree(self.repository, self.commit, self.all)?;
-        let status = run(command, &files, log).map_err(CliError::internal)?;
+        let status = run(command, &files, self.repository, log).map_err(CliError::internal)?;
         if status
             .signal()
             .is_some_and(|signal| INTERRUPTS.contains(&signal))
@@ -107,7 +108,8 @@ impl Tree<'_> {
 /// The reason for which a build failed, with the first error of its compiler, or else its last lines:
 /// those of make(1) only repeat that it failed.
 pub fn failed(why: &str, log: &Path) -> String {
-    let said = doors::read::file_text(log, MOST_LOG_BYTES).unwrap_or_default();
+    let said = doors::read::file_bytes(log, 2 * MOST_LOG_BYTES).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
     let quoted = match said.lines().find(|line| line.contains(" error: ")) {
         Some(error) => error.to_owned(),
         None => last_lines(&said, QUOTED_LINES, "; "),
@@ -119,26 +121,21 @@ pub fn failed(why: &str, log: &Path) -> String {
     format!("{why}{quoted} ({})", log.display())
 }
 
-/// The most that is read of the log of a build for its last words.
-const MOST_LOG_BYTES: u64 = 64 << 20;
-
 /// Runs a shell command in a directory, with its output in a file. Where root builds, the directory is
 /// another user's for as long.
-fn run(command: &str, directory: &Path, log: &Path) -> std::io::Result<ExitStatus> {
-    let output = written::create_file(log)?;
-    let errors = output.try_clone()?;
+fn run(command: &str, directory: &Path, source: &str, log: &Path) -> std::io::Result<ExitStatus> {
+    let log = Log::of(written::create_file(log)?)?;
     let above = directory.parent().unwrap_or(directory);
-    let workshop = Workshop::open(Agreed::by_command(), User::in_place_of_root(), above)?;
+    let workshop = Workshop::open(Agreed::by_command(), User::for_builds(), above, source)?;
     workshop.give(directory)?;
     let mut shell = workshop.command("sh");
     shell
         .args(["-c", command])
         .current_dir(directory)
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(errors);
+        .stdin(Stdio::null());
+    let output = join_output(&mut shell)?;
     let child = workshop.spawn(shell, &[directory.to_owned()]);
-    let status = child.map_err(std::io::Error::other)?.wait()?;
+    let status = to_log(child.map_err(std::io::Error::other)?, output, log)?;
     workshop.take_back(directory)?;
     Ok(status)
 }
