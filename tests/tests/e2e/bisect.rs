@@ -143,6 +143,35 @@ fn steps_that_are_torn_are_named_with_a_remedy_that_works() {
     assert!(said.contains(BOTH_BUILD), "{said}");
 }
 
+/// Somebody else's bisection brings a clone, whose settings git obeys, and programs that are built.
+#[test]
+fn a_bisection_that_was_begun_elsewhere_starts_nothing() {
+    let bench = Bench::default();
+    if repository(&bench).is_none() {
+        return skipped("there is no git");
+    }
+    let bench = Bench::default();
+    with_a_slower_program(&bench);
+    let words = ["-o", "out", "--", "sh", "-c", "sh \"$PROGRAM\""];
+    let bisect = || stderr(&bisect_program(&bench, "bin/count", "exit 1", &words));
+    assert!(bisect().contains(BOTH_BUILD));
+    let ran = bench.path("ran");
+    let script = format!(
+        "cp -a out copy && rm -r out && mv copy out && \
+         git -C out/repository.git config core.fsmonitor 'touch {0}' && \
+         git -C out/repository.git config core.alternateRefsCommand 'touch {0}'",
+        ran.display()
+    );
+    let copied = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(bench.dir.path())
+        .status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    let said = bisect();
+    assert!(said.contains("was begun elsewhere"), "{said}");
+    assert!(!ran.exists());
+}
+
 #[test]
 fn a_clone_that_was_killed_is_made_anew_and_leaves_nothing() {
     let bench = Bench::default();

@@ -92,7 +92,8 @@ impl Marked {
                 continue;
             }
             if is_new {
-                writeln!(mark, "{WORDS}")?;
+                let itself = line_of_mark(&mark.metadata()?);
+                write!(mark, "{WORDS}\n{itself}\n")?;
             }
             return Ok(Marked {
                 dir: dir.to_owned(),
@@ -105,6 +106,16 @@ impl Marked {
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// True where the mark was made at this place, for this user: what schedlab keeps here is its own. A
+    /// copy of the directory has a mark of another number.
+    pub fn was_made_here(&self) -> bool {
+        let Ok(mark) = self.mark.metadata() else {
+            return false;
+        };
+        let listed = self.listed().unwrap_or_default();
+        Trust::in_caller().has(mark.uid()) && listed.contains(&line_of_mark(&mark))
     }
 
     /// Writes a new file, whole and on the disk, and lists it. `AlreadyExists` where its name is
@@ -266,6 +277,11 @@ impl Marked {
 
 fn poisoned<T>(_: std::sync::PoisonError<T>) -> io::Error {
     io::Error::other("another thread failed while it wrote here")
+}
+
+/// The line of the mark itself, which grows.
+fn line_of_mark(mark: &Metadata) -> String {
+    format!("{MARK} {}", mark.ino())
 }
 
 /// A line of the list. A directory's time changes with what is in it.

@@ -21,7 +21,7 @@ const LOG: &str = "bisect.log";
 /// earlier start.
 pub(super) fn taken(dir: &Path) -> Result<Marked, CliError> {
     let remedy = "give another directory (-o)";
-    Marked::take(dir).map_err(|error| {
+    let taken = Marked::take(dir).map_err(|error| {
         let dir = dir.display();
         match error.kind() {
             ErrorKind::AlreadyExists => {
@@ -34,7 +34,18 @@ pub(super) fn taken(dir: &Path) -> Result<Marked, CliError> {
             ),
             _ => CliError::internal(format!("{dir}: {error}")),
         }
-    })
+    })?;
+    // git obeys the settings of a clone, and programs of commits run.
+    match taken.was_made_here() {
+        true => Ok(taken),
+        false => Err(CliError::usage(
+            format!(
+                "the bisection in {} was begun elsewhere, and its clone and its trees may hold any program",
+                dir.display()
+            ),
+            remedy,
+        )),
+    }
 }
 
 fn torn(file: &Path, error: &serde_json::Error) -> CliError {
