@@ -165,7 +165,10 @@ fn verified_until(bench: &Bench, temporary: &Path, signal: Signal) -> Option<i32
     let mut command = bench.command(&["verify", "r.tar.gz"]);
     command.env("TMPDIR", temporary);
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-    while !has_bytes(temporary) && child.try_wait().unwrap().is_none() {
+    while !has_bytes(temporary) {
+        if let Some(ended) = child.try_wait().unwrap() {
+            return ended.code();
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
     kill_process(Pid::from_child(&child), signal).unwrap();
