@@ -238,6 +238,7 @@ fn a_check_builds_and_attaches_nothing_that_a_file_names_unless_somebody_agrees(
         (&built, "not done: builds scx_x", vec!["--no-start"]),
         (&named, "", vec![]),
         (&named, "", vec!["--no-start"]),
+        (&far, "the target was not looked at", vec![]),
         (&far, "not done: connects to the target", vec![]),
         (&far, "not done: connects to the target", vec!["--no-start"]),
     ] {

@@ -52,6 +52,8 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
 struct Looked {
     problems: Vec<Problem>,
     warnings: Vec<Warning>,
+    /// It was not connected to.
+    target_unseen: bool,
     /// Another run had the machine, so that not everything was looked at.
     beside_a_run: bool,
     /// Accelerator that runs the CPUs of a guest, and the reason.
@@ -134,6 +136,7 @@ fn here_only(experiment: &Experiment) -> Looked {
     };
     Looked {
         problems,
+        target_unseen: !is_here,
         ..Looked::default()
     }
 }
@@ -195,8 +198,8 @@ fn looked_at(experiment: &Experiment, agreed: Option<Agreed>) -> Result<Looked, 
     Ok(Looked {
         problems: problems?.into_iter().map(with_version).collect(),
         warnings: target.warnings(),
-        beside_a_run: false,
         accelerator: accelerator(target.as_ref()),
+        ..Looked::default()
     })
 }
 
@@ -220,6 +223,7 @@ fn show(
         Plain::Text if !problems.is_empty() => return Err(CliError::Unmet(problems.clone())),
         Plain::Text => {
             let found = match (args.no_start || *beside_a_run, not_started.is_empty()) {
+                _ if looked.target_unseen => "the file is right, and the target was not looked at",
                 (true, _) => "nothing that can be seen without starting anything is missing",
                 (false, true) => "nothing is missing",
                 (false, false) => "nothing else is missing",
