@@ -14,6 +14,7 @@ mod cgroup;
 mod check;
 mod collectors;
 mod counters;
+mod daemon;
 mod error;
 mod evidence;
 mod fence;

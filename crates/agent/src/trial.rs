@@ -497,8 +497,18 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     /// An arm that is not in force any more ends the trial.
     pub fn check_arm(&mut self) -> Result<(), Stop> {
-        let mut changes = self.changes.iter_mut();
-        changes.try_for_each(|change| change.check_alive())
+        for change in &mut self.changes {
+            change.check_alive()?;
+            let warning = change.keep_up(ingredient::Ground {
+                root: self.context.root,
+                fence: &self.beside,
+                journal: self.context.journal,
+                interrupt: self.context.interrupt,
+            })?;
+            let new = warning.filter(|warning| !self.warnings.contains(warning));
+            self.warnings.extend(new);
+        }
+        Ok(())
     }
 
     fn figures(
@@ -541,8 +551,10 @@ impl<'a, 'c> Trial<'a, 'c> {
         let elsewhere = hypervisor::has_guests(&self.spec.workload);
         let mut collected = self.collectors.collected(counters, elsewhere);
         if self.spec.workload.kind.name() == load::command::NAME {
+            let root = self.context.root;
+            let reached: Vec<Pid> = self.changes.iter().flat_map(|c| c.reaches(root)).collect();
             self.collectors
-                .mark_work_elsewhere(self.context.root, &mut collected);
+                .mark_work_elsewhere(root, &reached, &mut collected);
         }
         // The controller is not what is measured, and a guest of its own keeps it busy.
         if !matches!(self.spec.part, Part::Load { .. }) {

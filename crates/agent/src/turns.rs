@@ -7,7 +7,7 @@
 //! washout, does not count.
 
 use crate::arm::cpus;
-use crate::arm::ingredient::{self, INGREDIENTS};
+use crate::arm::ingredient::{self, INGREDIENTS, Ingredient};
 use crate::judge::judge;
 use crate::process::{Event, Process};
 use crate::processes::KILL_LIMIT;
@@ -30,7 +30,10 @@ pub fn resolved(spec: &TrialSpec) -> TrialSpec {
     let Some(taking) = &mut spec.turns else {
         return spec;
     };
-    for ingredient in INGREDIENTS.all() {
+    // What an arm changes of a daemon is taken back after its turn, so other arms need no value for it.
+    let is_of_daemon = taking.arms.iter().any(|arm| arm.to == Role::Daemon);
+    let named = |ingredient: &&dyn Ingredient| !is_of_daemon || ingredient.roles().is_empty();
+    for ingredient in INGREDIENTS.all().filter(named) {
         ingredient.name_in_all(&mut taking.arms, &spec.workload);
     }
     let first = taking.turns.order.first().map_or(0, |turn| turn.arm);

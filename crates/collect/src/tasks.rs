@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+/// `PF_KTHREAD` of include/linux/sched.h.
+const PF_KTHREAD: u64 = 0x0020_0000;
+
 /// A process or thread id.
 pub type Pid = i32;
 
@@ -31,6 +34,8 @@ pub struct TaskStat {
     pub system_ns: u64,
     /// Minor and major, as the times.
     pub page_faults: u64,
+    /// True for a thread of the kernel's own (`PF_KTHREAD` among the flags, field 9).
+    pub is_of_kernel: bool,
     /// Clock ticks since boot: with the pid, this names a process for good.
     pub start_ticks: u64,
 }
@@ -64,6 +69,7 @@ fn parse_stat(text: &str) -> Option<TaskStat> {
         user_ns: ticks_to_ns(field(14)?.parse().ok()?),
         system_ns: ticks_to_ns(field(15)?.parse().ok()?),
         page_faults: field(10)?.parse::<u64>().ok()? + field(12)?.parse::<u64>().ok()?,
+        is_of_kernel: field(9)?.parse::<u64>().ok()? & PF_KTHREAD != 0,
         start_ticks: field(22)?.parse().ok()?,
     })
 }

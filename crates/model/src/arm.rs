@@ -1,5 +1,6 @@
 //! An arm: one way to schedule, made of a kernel, a scheduler, a policy and tunables.
 
+use crate::daemon::Daemon;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,6 +20,9 @@ pub struct Arm {
     /// The role that the policy applies to.
     #[serde(default)]
     pub to: Role,
+    /// Processes that the arm is for where `to` is [`Role::Daemon`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon: Option<Daemon>,
     /// Weight of the cgroups of the role of [`Arm::weighed_role`], 1 ..= 10000, in place of that of
     /// their placements; `None` leaves it as it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +54,9 @@ pub struct Arm {
     pub ingredients: BTreeMap<String, Value>,
 }
 
+/// Ingredients without a field that are for a role and that a daemon takes.
+const OF_ROLE: [&str; 2] = ["cpus", "quota"];
+
 /// `base_slice=3ms, nr_migrate=8`.
 fn pairs(table: &serde_json::Map<String, Value>) -> String {
     let pairs = table.iter().map(|(name, value)| match value {
@@ -72,11 +79,11 @@ impl Arm {
         }
     }
 
-    /// Role whose cgroups the weight of the arm is for: the antagonists where the arm is theirs, and
-    /// otherwise the server and the services, since the load has no cgroup with a weight.
+    /// Role whose cgroups the weight of the arm is for: the antagonists or the daemon where the arm is
+    /// theirs, and otherwise the server and the services, since the load has no cgroup with a weight.
     pub fn weighed_role(&self) -> Role {
         match self.to {
-            Role::Antagonist => Role::Antagonist,
+            Role::Antagonist | Role::Daemon => self.to.clone(),
             Role::Server | Role::Load => Role::Server,
         }
     }
@@ -84,6 +91,12 @@ impl Arm {
     /// Weight that the arm gives the cgroups of a role.
     pub fn weight_of(&self, role: &Role) -> Option<u32> {
         self.weight.filter(|_| self.weighed_role() == *role)
+    }
+
+    /// The role that the arm is for, in words, or its daemon.
+    pub fn whose(&self) -> String {
+        let daemon = self.daemon.as_ref().map(Daemon::to_string);
+        daemon.unwrap_or_else(|| self.to.name().to_owned())
     }
 
     /// Changes of the arm, in the words of the command line (`batch+nice=5`,
@@ -99,11 +112,11 @@ impl Arm {
         if let Some(policy) = &self.policy {
             parts.push(match self.to {
                 Role::Load => policy.to_string(),
-                _ => format!("{policy} ({})", self.to.name()),
+                _ => format!("{policy} ({})", self.whose()),
             });
         }
         parts.extend(self.weight.map(|weight| match self.weighed_role() {
-            Role::Antagonist => format!("weight={weight} ({})", self.to.name()),
+            Role::Antagonist | Role::Daemon => format!("weight={weight} ({})", self.whose()),
             Role::Load | Role::Server => format!("weight={weight}"),
         }));
         parts.extend(self.tunables.iter().map(|(k, v)| format!("{k}={v}")));
@@ -111,6 +124,9 @@ impl Arm {
             parts.push(format!("handicap={}%", self.handicap_percent));
         }
         parts.extend(self.ingredients.iter().map(|(k, v)| match v {
+            Value::String(text) if self.daemon.is_some() && OF_ROLE.contains(&k.as_str()) => {
+                format!("{k}={text} ({})", self.whose())
+            }
             Value::String(text) => format!("{k}={text}"),
             Value::Object(table) => format!("{k} ({})", pairs(table)),
             value => format!("{k}={value}"),
@@ -136,11 +152,15 @@ pub enum Role {
     Server,
     /// Processes that disturb.
     Antagonist,
+    /// Processes that run on the target before the trial and after it ([`Arm::daemon`]).
+    Daemon,
 }
 
 impl Role {
-    /// All roles.
+    /// All roles whose processes a trial starts.
     pub const ALL: [Role; 3] = [Role::Load, Role::Server, Role::Antagonist];
+    /// Those and the daemon.
+    pub const WITH_DAEMON: [Role; 4] = [Role::Load, Role::Server, Role::Antagonist, Role::Daemon];
 
     /// Word for the role, as in experiment files.
     pub fn name(&self) -> &'static str {
@@ -148,6 +168,7 @@ impl Role {
             Role::Load => "load",
             Role::Server => "server",
             Role::Antagonist => "antagonist",
+            Role::Daemon => "daemon",
         }
     }
 }

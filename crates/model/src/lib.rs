@@ -10,6 +10,7 @@
 pub mod arm;
 pub mod check;
 pub mod cpus;
+mod daemon;
 pub mod evidence;
 pub mod experiment;
 mod fact;
@@ -39,6 +40,7 @@ pub mod workload;
 pub use arm::{Arm, Class, Policy, Revision, Role, Scheduler, Tunables};
 pub use check::Invalid;
 pub use cpus::{choose_cpus, parse_cpu_list};
+pub use daemon::Daemon;
 pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
 pub use experiment::{Experiment, Reset, StopRule, TargetSpec};
 pub use fact::Fact;

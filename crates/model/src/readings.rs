@@ -35,6 +35,8 @@ pub const POOL_SCHEDULER: &str = "scheduler of the CPU pool";
 pub const POOL_CPUS: &str = "CPUs of the CPU pool";
 /// Metric that marks a trial in which others did the work of a command: 1 or 0.
 pub const WORK_ELSEWHERE: &str = "work_elsewhere";
+/// Commands whose processes were found as the daemon that an arm is for.
+pub const PROCESSES: &str = "processes";
 /// Value where there is nothing of the kind.
 pub const NONE: &str = "none";
 
@@ -65,7 +67,7 @@ pub fn scheduler(state: Option<&SchedExt>) -> Fact {
 /// A value that differs between the threads of a role is told as all of its values.
 pub fn policies(found: &[RolePolicy]) -> Vec<Fact> {
     let mut facts = Vec::new();
-    for role in Role::ALL {
+    for role in Role::WITH_DAEMON {
         let of_role = found.iter().filter(|entry| entry.role == role);
         let parts: Vec<_> = of_role.flat_map(|entry| entry.policy.parts()).collect();
         for name in POLICY_PARTS {

@@ -7,6 +7,7 @@ use crate::error::PlanError;
 use crate::grid;
 use crate::name::check_name;
 use crate::table::{Places, Value, keys_of, no_fault, own_keys, split};
+use crate::whose::Whose;
 use ::target::Can;
 use agent::arm::POLICY_KEYS;
 use agent::arm::ingredient::{self, Around, Form, INGREDIENTS, Ingredient};
@@ -33,6 +34,11 @@ pub fn forms() -> Vec<Form> {
              antagonist:nice=19, 'server:cpus=0-1'; without a role it is for the server where every \
              workload has one, otherwise for the load",
         ),
+        (
+            "DAEMON:CHANGE",
+            "a change for processes that run on the target already: unit=mysqld.service:nice=5, \
+             container=NAME:weight=50, cgroup=/PATH:quota=50%, name=COMMAND:batch, pid=N:cpus=0",
+        ),
         ("A+B", "several changes together: batch+nice=5"),
         (
             "NAME:=ARM",
@@ -55,23 +61,24 @@ pub fn parse_arm_for(text: &str, usual: &Role) -> Result<Arm, PlanError> {
     };
     check_name(&name)?;
     let mut arm = Arm::unchanged(&name);
-    let mut first: Option<(Role, &str)> = None;
+    let mut first: Option<(Whose, &str)> = None;
     for written in changes.split('+').map(str::trim) {
-        let role = apply(&mut arm, written, usual).map_err(|e| prefix(text, e))?;
-        match (role, &first) {
-            (Some(role), Some(first)) if role != first.0 => {
-                return Err(prefix(text, two_roles(first, &(role, written))));
+        let whose = apply(&mut arm, written, usual).map_err(|e| prefix(text, e))?;
+        match (whose, &first) {
+            (Some(whose), Some(first)) if whose != first.0 => {
+                return Err(prefix(text, two_roles(first, &(whose, written))));
             }
-            (Some(role), None) => first = Some((role, written)),
+            (Some(whose), None) => first = Some((whose, written)),
             _ => {}
         }
     }
-    arm.to = first.map_or_else(|| usual.clone(), |(role, _)| role);
+    let whose = first.map_or_else(|| usual.clone().into(), |(whose, _)| whose);
+    whose.give(&mut arm);
     Ok(arm)
 }
 
-fn two_roles(first: &(Role, &str), second: &(Role, &str)) -> PlanError {
-    let whose = |(role, change): &(Role, &str)| format!("`{change}` is for the {}", role.name());
+fn two_roles(first: &(Whose, &str), second: &(Whose, &str)) -> PlanError {
+    let whose = |(whose, change): &(Whose, &str)| format!("`{change}` is for the {}", whose.name());
     let message = format!("{}, {}", whose(first), whose(second));
     PlanError::new(format!("{message}, and an arm changes one role")).with_help(
         "make them two arms, or write the role in front of each change: \
@@ -100,33 +107,25 @@ fn short_name(text: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Reads a change into the arm. Gives the role that it is for, if it is for one.
-fn apply(arm: &mut Arm, written: &str, usual: &Role) -> Result<Option<Role>, PlanError> {
-    let (said, change) = whose(written);
+/// Reads a change into the arm. Gives the role or the daemon that it is for, if it is for one.
+fn apply(arm: &mut Arm, written: &str, usual: &Role) -> Result<Option<Whose>, PlanError> {
+    let (said, change) = Whose::split(written).map_err(PlanError::new)?;
     if change == UNCHANGED {
         return Ok(said);
     }
     let taker = ingredient::parse(change, arm).ok_or_else(|| unknown(change))??;
     match (said, taker.roles()) {
-        (Some(role), roles) if !roles.contains(&role) => {
-            Err(without_that_role(&role, change, roles))
+        (Some(whose), roles) if !roles.contains(whose.role()) => {
+            Err(without_that_role(whose.role(), change, roles))
         }
-        (Some(role), _) => Ok(Some(role)),
-        (None, roles) => Ok((!roles.is_empty()).then(|| usual.clone())),
+        (Some(whose), _) => Ok(Some(whose)),
+        (None, roles) => Ok((!roles.is_empty()).then(|| usual.clone().into())),
     }
 }
 
-/// The role in front of a change, and the change.
-fn whose(written: &str) -> (Option<Role>, &str) {
-    let named = written.split_once(':').and_then(|(word, change)| {
-        let role = Role::ALL.into_iter().find(|role| role.name() == word)?;
-        Some((Some(role), change.trim()))
-    });
-    named.unwrap_or((None, written))
-}
-
 fn without_that_role(role: &Role, change: &str, roles: &[Role]) -> PlanError {
-    let names: Vec<&str> = roles.iter().map(Role::name).collect();
+    let of_trials = roles.iter().filter(|role| **role != Role::Daemon);
+    let names: Vec<&str> = of_trials.map(Role::name).collect();
     let (what, help) = match names.is_empty() {
         true => (
             "changes the machine, and not one role".to_owned(),
@@ -192,7 +191,7 @@ pub(crate) struct FileArm {
     name: Spanned<String>,
     #[serde(default)]
     baseline: bool,
-    to: Option<Role>,
+    to: Option<Whose>,
     collect: Option<Vec<String>>,
 }
 
@@ -221,7 +220,8 @@ pub(crate) fn read_arms(
         if file.baseline && baseline.replace(arms.len()).is_some() {
             return Err(PlanError::new("two arms say that they are the baseline").at(name_span));
         }
-        arm.to = file.to.unwrap_or_else(|| usual_role.clone());
+        let whose = file.to.unwrap_or_else(|| usual_role.clone().into());
+        whose.give(&mut arm);
         arm.grid = point;
         arm.collect = file.collect;
         check_name(&arm.name)

@@ -33,6 +33,7 @@ mod stop;
 mod table;
 mod target;
 mod turns;
+mod whose;
 mod words;
 mod workload;
 mod written;

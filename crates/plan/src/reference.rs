@@ -154,9 +154,12 @@ const ARM: TableDef = TableDef {
         ),
         KeyDef::new(
             "to",
-            "`load`, `server` or `antagonist`",
+            "`load`, `server`, `antagonist`, or a daemon: `{ unit = … }`, `{ cgroup = … }`, \
+             `{ container = … }`, `{ pid = … }`, `{ name = … }`",
             "the server where every workload has one, else the load",
-            "Role that policy, `cpus`, `quota`, `uclamp` and `env` are for.",
+            "Role that policy, `cpus`, `quota`, `uclamp` and `env` are for, or the processes of the \
+             target, running already, that policy and `cpus` are for, and `weight` and `quota` of \
+             their cgroup.",
         ),
         KeyDef::new(
             "scheduler",

@@ -2,10 +2,10 @@
 
 use crate::error::PlanError;
 use crate::workload::kinds;
-use agent::arm::ingredient::INGREDIENTS;
+use agent::arm::ingredient::{INGREDIENTS, Ingredient};
 use load::{KindDef, Window};
 use model::check::{LEAST_WINDOW_NS, MOST_WINDOWS};
-use model::{Arm, Experiment, InPlace, Load, Place, Workload};
+use model::{Arm, Experiment, InPlace, Load, Place, Role, Workload};
 use serde_json::Map;
 
 const HELP: &str = "leave out in-place: each trial is a process of its own then";
@@ -188,15 +188,15 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
                 workload.name
             ));
         }
-        if arm.to != experiment.arms[0].to {
-            return wrong(format!(
-                "arms that take turns must all be for one role; `{}` is for the {}, `{}` for the {}",
-                experiment.arms[0].name,
-                experiment.arms[0].to.name(),
-                arm.name,
-                arm.to.name()
-            ));
-        }
+    }
+    if let Some((first, other)) = of_two_roles(&experiment.arms) {
+        return wrong(format!(
+            "arms that take turns must all be for one role; `{}` is for the {}, `{}` for the {}",
+            first.name,
+            first.whose(),
+            other.name,
+            other.whose()
+        ));
     }
     if ::target::can(&experiment.target)?.reset.saves() {
         return wrong(
@@ -206,6 +206,28 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
     match experiment.trace {
         Some(_) => wrong("a trace is of one arm, not of arms that take turns".to_owned()),
         None => Ok(()),
+    }
+}
+
+/// Two arms of which neither could be gone back from to the other. What is changed of a daemon is taken
+/// back, so arms for one may take turns with all that change no role.
+fn of_two_roles(arms: &[Arm]) -> Option<(&Arm, &Arm)> {
+    let is_of_daemon = |arm: &Arm| arm.to == Role::Daemon;
+    let changes_role = |arm: &Arm| {
+        let mut of_role = INGREDIENTS.all().filter(|i| !i.roles().is_empty());
+        of_role.any(|ingredient| is_written(ingredient, arm))
+    };
+    let (daemons, others): (Vec<&Arm>, Vec<&Arm>) = arms.iter().partition(|arm| is_of_daemon(arm));
+    match daemons.first() {
+        Some(first) => {
+            let other = others.into_iter().find(|arm| changes_role(arm))?;
+            Some((first, other))
+        }
+        None => {
+            let first = others.first()?;
+            let other = others.iter().find(|arm| arm.to != first.to)?;
+            Some((first, other))
+        }
     }
 }
 
@@ -257,12 +279,14 @@ fn fixed(arm: &Arm) -> Option<&'static str> {
     let mut fixed = INGREDIENTS
         .all()
         .filter(|ingredient| !ingredient.in_place(arm));
-    let has = |ingredient: &&dyn agent::arm::ingredient::Ingredient| {
-        let mut keys = Map::new();
-        ingredient.write(arm, &mut keys);
-        !keys.is_empty()
-    };
     fixed
-        .find(|ingredient| has(ingredient))
+        .find(|ingredient| is_written(*ingredient, arm))
         .map(|found| found.name())
+}
+
+/// Does the arm have this ingredient?
+fn is_written(ingredient: &dyn Ingredient, arm: &Arm) -> bool {
+    let mut keys = Map::new();
+    ingredient.write(arm, &mut keys);
+    !keys.is_empty()
 }

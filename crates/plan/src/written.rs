@@ -91,7 +91,10 @@ fn keys_of_arm(arm: &Arm, usual: &Role) -> Table {
     for ingredient in INGREDIENTS.all() {
         ingredient.write(arm, &mut keys);
     }
-    if arm.to != *usual {
+    let daemon = arm.daemon.as_ref();
+    if let Some(daemon) = daemon.and_then(|daemon| serde_json::to_value(daemon).ok()) {
+        keys.insert("to".to_owned(), daemon);
+    } else if arm.to != *usual {
         keys.insert("to".to_owned(), arm.to.name().into());
     }
     keys

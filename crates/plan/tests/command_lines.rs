@@ -117,6 +117,16 @@ const ARMS: &[(&str, &[&str])] = &[
             "server:quota=20ms/40ms",
         ],
     ),
+    (
+        "DAEMON:CHANGE",
+        &[
+            "unit=mysqld.service:nice=5+unit=mysqld.service:weight=50",
+            "calm:=cgroup=/a.slice/b.scope:quota=50%",
+            "container=bench:batch",
+            "name=mysqld:fifo:10+base_slice=1ms",
+            "pid=7:cpus=0",
+        ],
+    ),
     ("A+B", &["batch+nice=5+base_slice=1ms"]),
     ("NAME:=ARM", &["calm \"one\":=batch+nice=5"]),
 ];

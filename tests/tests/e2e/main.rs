@@ -12,6 +12,7 @@ mod capsule;
 mod certify;
 mod confinement;
 mod conformance;
+mod daemons;
 mod doctor;
 mod documentation;
 mod experiments;

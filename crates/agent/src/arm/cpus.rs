@@ -45,12 +45,12 @@ impl Ingredient for RoleCpus {
     }
 
     fn roles(&self) -> &'static [Role] {
-        &Role::ALL
+        &Role::WITH_DAEMON
     }
 
     /// Other roles have the CPUs of their placements to go back to.
     fn in_place(&self, arm: &Arm) -> bool {
-        arm.to == Role::Load
+        matches!(arm.to, Role::Load | Role::Daemon)
     }
 
     fn name_in_all(&self, arms: &mut [Arm], _: &Workload) {
@@ -136,7 +136,7 @@ fn written(arm: &Arm) -> Option<&str> {
 }
 
 /// The CPUs of the arm, sorted and each once.
-fn of_arm(arm: &Arm) -> Option<Vec<u32>> {
+pub fn of_arm(arm: &Arm) -> Option<Vec<u32>> {
     let cpus: BTreeSet<u32> = parse_cpu_list(written(arm)?).ok()?.into_iter().collect();
     Some(cpus.into_iter().collect())
 }
@@ -149,6 +149,12 @@ pub fn of_role<'a>(arm: &'a Arm, role: &Role) -> Option<&'a str> {
 /// Keeps every thread of a process tree to the CPUs of the arm. A thread that starts later
 /// inherits them.
 pub fn keep_tree(root: &Path, pid: Pid, text: &str) -> Result<(), String> {
+    let threads = tasks::threads_of_tree(root, pid, usize::MAX);
+    threads.into_iter().try_for_each(|tid| keep(tid, text))
+}
+
+/// Keeps one thread to these CPUs. One that has ended is fine.
+pub fn keep(tid: Pid, text: &str) -> Result<(), String> {
     let mut set = CpuSet::new();
     for cpu in parse_cpu_list(text)? {
         if cpu as usize >= CpuSet::MAX_CPU {
@@ -156,18 +162,14 @@ pub fn keep_tree(root: &Path, pid: Pid, text: &str) -> Result<(), String> {
         }
         set.set(cpu as usize);
     }
-    for tid in tasks::threads_of_tree(root, pid, usize::MAX) {
-        let tid = rustix::process::Pid::from_raw(tid);
-        match sched_setaffinity(tid, &set) {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(e) => return Err(format!("run on CPUs {text}: {e}")),
-        }
+    match sched_setaffinity(rustix::process::Pid::from_raw(tid), &set) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(e) => Err(format!("run on CPUs {text}: {e}")),
     }
-    Ok(())
 }
 
 /// `0-1,3`, in the form of the kernel.
-fn list(cpus: &[u32]) -> String {
+pub fn list(cpus: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {
         match runs.last_mut() {
@@ -201,7 +203,8 @@ impl Change for Kept<'_> {
     }
 }
 
-fn cpus_of(tid: Pid) -> Option<String> {
+/// CPUs that a thread may run on; `None` if it has ended.
+pub fn cpus_of(tid: Pid) -> Option<String> {
     let set = sched_getaffinity(rustix::process::Pid::from_raw(tid)).ok()?;
     let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
     let cpus: Vec<u32> = cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect();

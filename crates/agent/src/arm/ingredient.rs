@@ -6,8 +6,8 @@
 
 use super::asked::Asked;
 use super::{
-    built_in, cpus, env, handicap, hypervisor, kernel, policy, profile, quota, scheduler, tunables,
-    uclamp, weight,
+    built_in, cpus, daemon, env, handicap, hypervisor, kernel, policy, profile, quota, scheduler,
+    tunables, uclamp, weight,
 };
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
@@ -42,6 +42,7 @@ pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
     &kernel::OwnKernel,
     &hypervisor::HypervisorScheduler,
     &handicap::Handicap,
+    &daemon::OfDaemon,
 ]);
 
 /// A form on the command line, and what it means.
@@ -147,6 +148,16 @@ pub trait Change {
     /// `Err` when it is in force no longer, which ends the trial.
     fn check_alive(&mut self) -> Result<(), Stop> {
         Ok(())
+    }
+
+    /// Puts it in force on what has come since it was applied. Gives a warning where there was any.
+    fn keep_up(&mut self, _ground: Ground) -> Result<Option<Warning>, Stop> {
+        Ok(None)
+    }
+
+    /// Processes beside the workload that it changes.
+    fn reaches(&self, _root: &Path) -> Vec<Pid> {
+        Vec::new()
     }
 
     /// Why it is not in force any more, as far as anybody said so.
@@ -279,7 +290,7 @@ pub(crate) fn changes<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Box<dyn C
 /// The problem of a key that is for the arm's role, where a workload does not have that role.
 pub fn without_role(arm: &Arm, key: &str, workloads: &[Workload]) -> Option<Problem> {
     let has: fn(&Workload) -> bool = match arm.to {
-        Role::Load => return None,
+        Role::Load | Role::Daemon => return None,
         Role::Server => Workload::is_served,
         Role::Antagonist => |w| !w.antagonists.is_empty(),
     };

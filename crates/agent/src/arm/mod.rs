@@ -5,6 +5,7 @@ mod asked;
 mod built_in;
 mod busy;
 pub(crate) mod cpus;
+mod daemon;
 pub(crate) mod env;
 mod handicap;
 pub(crate) mod hypervisor;

@@ -52,7 +52,7 @@ impl Ingredient for RoleQuota {
     }
 
     fn roles(&self) -> &'static [Role] {
-        &Role::ALL
+        &Role::WITH_DAEMON
     }
 
     fn in_place(&self, _: &Arm) -> bool {
@@ -95,7 +95,8 @@ impl Ingredient for RoleQuota {
     }
 
     fn require(&self, root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
-        if of_arm(arm).is_none() {
+        // The group of a daemon is there.
+        if of_arm(arm).is_none() || arm.to == Role::Daemon {
             return Vec::new();
         }
         let without = without_role(arm, KEY, workloads);

@@ -55,7 +55,7 @@ impl Ingredient for RoleWeight {
     }
 
     fn roles(&self) -> &'static [Role] {
-        &[Role::Server, Role::Antagonist]
+        &[Role::Server, Role::Antagonist, Role::Daemon]
     }
 
     fn in_place(&self, _: &Arm) -> bool {
@@ -80,6 +80,9 @@ impl Ingredient for RoleWeight {
         };
         check_weight(weight)?;
         let role = arm.weighed_role();
+        if role == Role::Daemon {
+            return Ok(());
+        }
         let has_none = |workload: &&Workload| workload.placements_of(&role).next().is_none();
         let Some(without) = around.workloads.iter().find(has_none) else {
             return Ok(());
@@ -103,7 +106,9 @@ impl Ingredient for RoleWeight {
     }
 
     fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
-        let missing = arm.weight.and_then(|_| roles::cgroup::missing(root));
+        // The group of a daemon is there.
+        let made = arm.weight.filter(|_| arm.to != Role::Daemon);
+        let missing = made.and_then(|_| roles::cgroup::missing(root));
         missing
             .map(|(what, remedy)| problem(arm, what, &remedy))
             .into_iter()

@@ -69,20 +69,31 @@ impl Attendants {
         }
     }
 
+    /// CPU time of processes since the load was started.
+    pub fn spent_by(&self, root: &Path, processes: &[Pid]) -> u64 {
+        let stats = processes.iter().filter_map(|pid| tasks::stat(root, *pid));
+        stats.map(|stat| self.spent(&stat)).sum()
+    }
+
+    fn spent(&self, stat: &TaskStat) -> u64 {
+        let before = self.strangers.get(&stat.pid).copied().unwrap_or(0);
+        stat.cpu_ns().saturating_sub(before)
+    }
+
     /// Names of the processes that used most CPU time since the load was started, and are neither
-    /// the kernel's, the scheduler's, this process nor started by it. They are in alphabetical order, so
+    /// the kernel's, the scheduler's, this process, started by it nor `reached` by the arm. They are in alphabetical order, so
     /// that trials with the same strangers have the same words.
-    pub fn busiest_strangers(&self, root: &Path) -> Vec<String> {
+    pub fn busiest_strangers(&self, root: &Path, reached: &[Pid]) -> Vec<String> {
         let own = std::process::id().cast_signed();
         let ours = tasks::tree(root, own);
         let is_stranger = |stat: &TaskStat| {
             let pid = stat.pid;
-            stat.parent != KTHREADD && Some(pid) != self.scheduler && !ours.contains(&pid)
+            let is_known = ours.contains(&pid) || reached.contains(&pid);
+            stat.parent != KTHREADD && Some(pid) != self.scheduler && !is_known
         };
         let mut spent: BTreeMap<String, u64> = BTreeMap::new();
         for stat in processes(root).filter(is_stranger) {
-            let before = self.strangers.get(&stat.pid).copied().unwrap_or(0);
-            *spent.entry(stat.command.clone()).or_default() += stat.cpu_ns().saturating_sub(before);
+            *spent.entry(stat.command.clone()).or_default() += self.spent(&stat);
         }
         let most = spent.values().copied().max().unwrap_or(0);
         // Those that count: the busiest, and what used a tenth of its time.
@@ -170,7 +181,7 @@ mod tests {
             fs::write(directory.join("stat"), stat(pid, command, parent, ticks)).unwrap();
         }
         assert_eq!(
-            attendants.busiest_strangers(root.path()),
+            attendants.busiest_strangers(root.path(), &[]),
             ["dockerd", "runc"]
         );
     }

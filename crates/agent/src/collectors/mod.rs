@@ -133,11 +133,15 @@ impl Collectors {
             .collect()
     }
 
-    /// The mark of a command whose work others did, with its warning, among the findings.
-    pub fn mark_work_elsewhere(&self, root: &Path, found: &mut Collected) {
-        let strangers = || self.attendants.busiest_strangers(root);
-        let all_ns = self.surroundings.as_ref().map_or(0, Surroundings::all_ns);
-        let marked = surroundings::work_elsewhere(&found.metrics, all_ns, strangers);
+    /// The mark of a command whose work others did, with its warning, among the findings. The work of
+    /// the processes that the arm has `reached` is the command's.
+    pub fn mark_work_elsewhere(&self, root: &Path, reached: &[Pid], found: &mut Collected) {
+        let strangers = || self.attendants.busiest_strangers(root, reached);
+        let spent = surroundings::Spent {
+            all_ns: self.surroundings.as_ref().map_or(0, Surroundings::all_ns),
+            reached_ns: self.attendants.spent_by(root, reached),
+        };
+        let marked = surroundings::work_elsewhere(&found.metrics, spent, strangers);
         if let Some((mark, warning)) = marked {
             found.metrics.push(mark);
             found.warnings.extend(warning);
@@ -168,7 +172,8 @@ impl Collectors {
 /// The load is what a trial is about and needs no name.
 fn prefix(role: &Role) -> Option<&'static str> {
     match role {
-        Role::Load => None,
+        // No collector looks at a daemon.
+        Role::Load | Role::Daemon => None,
         Role::Server => Some("server_"),
         Role::Antagonist => Some("antagonist_"),
     }

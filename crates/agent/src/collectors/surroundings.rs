@@ -236,16 +236,28 @@ fn shares(spent: CpuTime, own_ns: u64, attended: AttendantTimes) -> Vec<Measurem
     shares
 }
 
+/// CPU time within a window.
+#[derive(Debug, Clone, Copy)]
+pub struct Spent {
+    /// The time that all CPUs have.
+    pub all_ns: u64,
+    /// The time of processes beside the workload that the arm changes.
+    pub reached_ns: u64,
+}
+
 /// The mark of a command whose work others did, and the warning that names them. `None` where the
-/// shares of the CPUs are not known. `all_ns` is the CPU time that all CPUs have in the window.
+/// shares of the CPUs are not known.
 pub fn work_elsewhere(
     metrics: &[Measurement],
-    all_ns: u64,
+    spent: Spent,
     strangers: impl FnOnce() -> Vec<String>,
 ) -> Option<(Measurement, Option<Warning>)> {
     let share = |def: &MetricDef| metrics.iter().find(|m| m.metric == def.name);
-    let (foreign, own) = (share(&FOREIGN)?.value, share(&WORKLOAD)?.value);
-    let foreign_ns = foreign / 100.0 * all_ns as f64;
+    let all_ns = spent.all_ns as f64;
+    let reached = 100.0 * spent.reached_ns as f64 / all_ns.max(1.0);
+    let foreign = share(&FOREIGN)?.value - reached;
+    let own = share(&WORKLOAD)?.value + reached;
+    let foreign_ns = foreign / 100.0 * all_ns;
     if foreign_ns < LEAST_ELSEWHERE_NS || foreign <= LEAST_ELSEWHERE_PERCENT || foreign <= own {
         return Some((ELSEWHERE.measured(0.0), None));
     }
@@ -261,8 +273,8 @@ pub fn work_elsewhere(
              that work"
         ),
         remedy:
-            "Measure the program itself in place of its client, or stop what is not part of the \
-                 experiment"
+            "Say that the arm is for the daemon (to = { unit = … }, or container, name), measure the \
+                 program itself in place of its client, or stop what is not part of the experiment"
                 .to_owned(),
     };
     Some((ELSEWHERE.measured(1.0), Some(warning)))
@@ -422,19 +434,24 @@ mod tests {
 
     #[test]
     fn a_command_whose_work_others_did_is_marked_and_names_them() {
-        let marked = |own_ns| {
+        let spent = |all_ns, reached_ns| Spent { all_ns, reached_ns };
+        let marked = |own_ns, reached_ns| {
+            let spent = spent(2 * SECOND, reached_ns);
             let metrics = surroundings(|_| {}).figures(own_ns, AttendantTimes::default());
-            work_elsewhere(&metrics, 2 * SECOND, || vec!["dockerd".to_owned()]).unwrap()
+            work_elsewhere(&metrics, spent, || vec!["dockerd".to_owned()]).unwrap()
         };
-        let (mark, warning) = marked(SECOND / 10);
+        let (mark, warning) = marked(SECOND / 10, 0);
         assert_eq!(mark.value, 1.0);
         assert!(warning.unwrap().what.contains("itself: dockerd."));
-        let (mark, warning) = marked(SECOND * 9 / 10);
-        assert_eq!((mark.value, warning), (0.0, None));
-        assert_eq!(work_elsewhere(&[], 2 * SECOND, Vec::new), None);
+        // All of it by the command, or by the daemon that the arm is for.
+        for (own_ns, reached_ns) in [(SECOND * 9 / 10, 0), (SECOND / 10, SECOND * 8 / 10)] {
+            let (mark, warning) = marked(own_ns, reached_ns);
+            assert_eq!((mark.value, warning), (0.0, None));
+        }
+        assert_eq!(work_elsewhere(&[], spent(2 * SECOND, 0), Vec::new), None);
         // A command of some milliseconds, beside a tick of somebody else.
         let metrics = surroundings(|_| {}).figures(0, AttendantTimes::default());
-        let (mark, warning) = work_elsewhere(&metrics, SECOND / 50, Vec::new).unwrap();
+        let (mark, warning) = work_elsewhere(&metrics, spent(SECOND / 50, 0), Vec::new).unwrap();
         assert_eq!((mark.value, warning), (0.0, None));
     }
 

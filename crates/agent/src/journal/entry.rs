@@ -2,6 +2,7 @@
 
 use super::Restored;
 use crate::cgroup;
+use crate::daemon::threads::Before;
 use crate::files;
 use crate::kernel_file;
 use crate::processes;
@@ -21,6 +22,8 @@ pub enum Undo {
         /// Text that it had.
         text: String,
     },
+    /// Give threads of a daemon the policy and the CPUs that they had.
+    PutBackThreads(Before),
     /// Kill every process with this environment variable (`NAME=value`).
     KillMarked {
         /// The variable with its value.
@@ -150,6 +153,7 @@ impl Entry {
         };
         match undo {
             Undo::Write { .. }
+            | Undo::PutBackThreads(_)
             | Undo::RemoveFolder { .. }
             | Undo::RemoveRing { .. }
             | Undo::DestroyGuests { .. }
@@ -177,6 +181,15 @@ impl Entry {
                 write_back(path, text)?;
                 restored.written.push((path.clone(), text.clone()));
                 Ok(())
+            }
+            Undo::PutBackThreads(before) => {
+                let (changed, errors) = before.put_back(Path::new("/"));
+                let words = (changed > 0).then(|| before.in_words(changed));
+                restored.removed.extend(words);
+                match errors.is_empty() {
+                    true => Ok(()),
+                    false => Err(errors.join("; ")),
+                }
             }
             Undo::KillMarked { .. } | Undo::KillSession { .. } => Ok(()),
             Undo::RemoveCgroup { path } => cgroup::remove(path),

@@ -168,6 +168,26 @@ impl Cgroup {
         }
     }
 
+    /// The group of the cpu controller with this path below the root of all; `None` if it is not there.
+    pub fn at(root: &Path, below: &Path) -> Option<Self> {
+        let Mount { version, path } = mount(root)?;
+        let path = path.join(below);
+        path.is_dir().then_some(Cgroup { version, path })
+    }
+
+    /// The files that these settings change, with what they say now. An error names the file that is
+    /// not there.
+    pub fn texts_before(&self, settings: Settings) -> Result<Vec<(PathBuf, String)>, PathBuf> {
+        let files = settings.texts(self.version).into_iter();
+        files
+            .map(|(file, _)| {
+                let path = self.path.join(file);
+                let text = collect::read_trimmed(&path);
+                text.map(|text| (path.clone(), text)).ok_or(path)
+            })
+            .collect()
+    }
+
     /// Gives the group these settings; what they leave out stays as it is.
     pub fn set(&self, settings: Settings) -> Result<(), CgroupError> {
         let mut texts = settings.texts(self.version).into_iter();
@@ -196,7 +216,7 @@ impl Cgroup {
     }
 
     /// The quota of the group as the kernel has it.
-    fn quota(&self) -> Option<Quota> {
+    pub fn quota(&self) -> Option<Quota> {
         let read = |file| collect::read_trimmed(&self.path.join(file));
         let (runtime, period) = match self.version {
             Version::V2 => {
@@ -223,7 +243,7 @@ impl Cgroup {
     }
 
     /// The weight of the group as the kernel has it.
-    fn weight(&self) -> Option<u32> {
+    pub fn weight(&self) -> Option<u32> {
         let read = |file| collect::read_number::<u64>(&self.path.join(file));
         match self.version {
             Version::V2 => read("cpu.weight")?.try_into().ok(),

@@ -406,6 +406,7 @@ pub fn kept_to(workload: &model::Workload, role: &Role) -> Vec<Kept> {
             };
             workload.antagonists.iter().filter_map(of).collect()
         }
+        Role::Daemon => Vec::new(),
     }
 }
 
@@ -429,6 +430,8 @@ pub fn least_threads(workload: &model::Workload, role: &Role) -> u32 {
             };
             workload.antagonists.iter().map(of).sum()
         }
+        // It has at least one thread.
+        Role::Daemon => 1,
     }
 }
 

@@ -54,6 +54,8 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     ("handicap=N%", &[]),
     // Those of the other roles need a server or a neighbour: stacks.rs.
     ("ROLE:CHANGE", &["load:nice=5"]),
+    // A guest has no daemon: daemons.rs.
+    ("DAEMON:CHANGE", &[]),
     ("A+B", &["batch+nice=5"]),
     ("NAME:=ARM", &["calm:=batch+nice=5"]),
 ];

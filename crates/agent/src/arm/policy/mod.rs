@@ -46,7 +46,7 @@ impl Ingredient for ThreadPolicy {
     }
 
     fn roles(&self) -> &'static [Role] {
-        &Role::ALL
+        &Role::WITH_DAEMON
     }
 
     fn in_place(&self, _: &Arm) -> bool {

@@ -124,7 +124,7 @@ pub fn apply_before_exec(tid: Pid, policy: &Policy) -> Result<(), PolicyError> {
 }
 
 /// Sets the attributes. A deadline thread may have to wait for the bandwidth of one that has ended.
-fn set(tid: Pid, attr: &SchedAttr) -> io::Result<()> {
+pub fn set(tid: Pid, attr: &SchedAttr) -> io::Result<()> {
     const LIMIT: Duration = Duration::from_millis(300);
     let deadline = Class::from_number(attr.policy) == Some(Class::Deadline);
     let is_busy = |e: &io::Error| deadline && e.kind() == io::ErrorKind::ResourceBusy;
