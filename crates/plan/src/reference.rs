@@ -101,7 +101,12 @@ const STOP: TableDef = TableDef {
     header: "[stop]",
     text: "The rule that ends a run. A cell ends when its deciding metrics are decided.",
     keys: &[
-        KeyDef::new("budget", "duration", "", "Longest time of the run."),
+        KeyDef::new(
+            "budget",
+            "duration",
+            "",
+            "Longest time of the run; it takes a tenth more where that is enough for the least number of blocks that can decide.",
+        ),
         KeyDef::new(
             "confidence",
             "share below 1",

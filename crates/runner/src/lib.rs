@@ -17,7 +17,7 @@ pub use cells::{CellState, Decisions, OpenComparison};
 pub use check::check;
 pub use missing::{unexplained, unmeasured};
 pub use pool::{Member, Pool};
-pub use run::{Options, Outcome, run, says_budget_ended};
+pub use run::{Options, Outcome, run, says_budget_ended, says_of_budget};
 
 use model::{PlannedTrial, Problem, Slo, Trial, Warning};
 use results::ResultsError;

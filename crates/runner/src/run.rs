@@ -10,7 +10,7 @@ mod snapshot;
 mod sustained;
 mod turns;
 
-pub use budget::says_budget_ended;
+pub use budget::{says_budget_ended, says_of_budget};
 pub use options::{Options, Outcome};
 
 use crate::apart::Apart;
@@ -68,6 +68,7 @@ pub fn run(
         in_use: None,
         given_up: never_worked(&options.done, experiment.stop.max_attempts),
         open_comparisons: Vec::new(),
+        is_stretched: false,
         pool: options.pool,
         experiment,
         plan,
@@ -141,6 +142,8 @@ struct Run<'a> {
     /// Cell and arm that never once worked.
     given_up: GivenUp,
     open_comparisons: Vec<OpenComparison>,
+    /// Does it take a little more than its budget, for the least number of blocks?
+    is_stretched: bool,
     pool: Option<Member<'a>>,
 }
 
@@ -169,10 +172,11 @@ impl<'a> Run<'a> {
             (Some(first), None) => drop(self.connect(first)?),
             (None, _) => {}
         }
-        let mut warnings =
-            schedule::warnings(self.experiment, plan, target::cpus(&self.experiment.target));
+        let cpus = target::cpus(&self.experiment.target);
+        let mut warnings = schedule::lasting_warnings(self.experiment, cpus);
         warnings.extend(self.target.warnings());
         self.writer.warn(warnings.clone())?;
+        warnings.extend(schedule::short_budget(self.experiment, plan));
         (self.sink)(Event::Ready {
             warnings: &warnings,
         });
@@ -331,7 +335,7 @@ impl<'a> Run<'a> {
                 self.store(place, attempt, result, files)?;
             }
             if self.trials.last().is_some_and(Trial::is_ok) {
-                self.say_if_too_long()?;
+                self.say_if_too_long();
                 return Ok(true);
             }
             if self.is_hopeless(place) {

@@ -107,7 +107,7 @@ pub fn held(dir: &Path, wait: WaitArgs, interrupted: &AtomicBool) -> Result<Held
     let held = Held::take(dir, &mut || {
         if wait.wait && !std::mem::replace(&mut told, true) {
             let dir = dir.display();
-            note!("Waiting: another run measures into {dir}");
+            note!("Waiting for its end: another run measures into {dir}");
         }
         wait.wait && !interrupted.load(Ordering::Relaxed)
     });
@@ -206,7 +206,7 @@ impl Run {
             plan::check(&experiment)?;
             // Blocks are drawn one after the other: those of the shorter plan come first.
             plan = schedule::plan(&experiment);
-            writer.extend(&experiment, &plan, runner::says_budget_ended)?;
+            writer.extend(&experiment, &plan, runner::says_of_budget)?;
         }
         Ok(Run {
             experiment,

@@ -1,6 +1,6 @@
 //! Length of blocks, and of what comes before the first, as far as the experiment tells.
 
-use model::{Experiment, Load, Plan, Slo, Workload};
+use model::{Experiment, Load, Plan, Server, Slo, Workload};
 
 /// Applying, proving and undoing an arm, and starting a process: measured on a
 /// small machine, rounded up.
@@ -11,16 +11,25 @@ const AROUND_IN_A_GUEST_NS: u64 = 1_000_000_000;
 const TRIALS_OF_A_SEARCH: u64 = 2;
 /// Attaching and detaching a sched_ext scheduler.
 const ATTACH_NS: u64 = 1_000_000_000;
+/// The same in a guest, where the kernel's verifier has to run, too: 12 s were seen where its CPUs were
+/// emulated, and no more than here where they were not.
+const ATTACH_IN_A_GUEST_NS: u64 = 5_000_000_000;
+/// Start of a program that answers, until it is ready, and its end. An interpreter takes so long.
+const START_OF_A_PROGRAM_NS: u64 = 2_000_000_000;
 
 /// Nanoseconds of one block of all cells. Workloads without a duration count only what
 /// is around their trials.
 pub fn block_ns(experiment: &Experiment, plan: &Plan) -> u64 {
-    let around_ns = around_a_trial_ns(experiment);
     let attached = experiment.arms.iter().filter(|arm| arm.scheduler.is_some());
-    let attach_ns = ATTACH_NS.saturating_mul((attached.count() * plan.cells.len()) as u64);
+    let once_ns = match experiment.target.is_local() {
+        true => ATTACH_NS,
+        false => ATTACH_IN_A_GUEST_NS,
+    };
+    let attach_ns = once_ns.saturating_mul((attached.count() * plan.cells.len()) as u64);
     let arms = experiment.arms.len() as u64;
     let cells = plan.cells.iter().map(|cell| {
         let workload = &experiment.workloads[cell.workload];
+        let around_ns = around_a_trial_ns(experiment, workload);
         let loads = match &cell.load {
             Load::MaxRate(slo) => loads_of_a_search(slo),
             _ => 1,
@@ -50,13 +59,13 @@ pub struct Search {
 
 /// Searches of an experiment: one for each workload whose loads are shares of its highest rate.
 pub fn searches(experiment: &Experiment) -> Vec<Search> {
-    let around_ns = around_a_trial_ns(experiment);
     let workloads = experiment.workloads.iter().enumerate();
     let search = |(index, workload): (usize, &Workload)| {
         let slo = workload.loads.iter().find_map(|load| match load {
             Load::ShareOfMax(share) => Some(share.slo),
             _ => None,
         })?;
+        let around_ns = around_a_trial_ns(experiment, workload);
         let loads_ns = loads_of_a_search(&slo).saturating_mul(window_ns(workload));
         let trials_ns = window_ns(workload)
             .saturating_add(around_ns)
@@ -92,11 +101,20 @@ pub fn search_limit_ns(workload: &Workload, slo: &Slo) -> u64 {
         .min(model::check::LONGEST_NS)
 }
 
-fn around_a_trial_ns(experiment: &Experiment) -> u64 {
-    match experiment.target.is_local() {
+fn around_a_trial_ns(experiment: &Experiment, workload: &Workload) -> u64 {
+    let around_ns = match experiment.target.is_local() {
         true => AROUND_A_TRIAL_NS,
         false => AROUND_IN_A_GUEST_NS,
-    }
+    };
+    around_ns.saturating_add(START_OF_A_PROGRAM_NS.saturating_mul(programs_that_answer(workload)))
+}
+
+/// Programs that are started anew for each trial, and waited for. The servers that schedlab has of its own
+/// are there at once.
+fn programs_that_answer(workload: &Workload) -> u64 {
+    let is_command = |server: &&Server| server.program.name() == "command";
+    let server = workload.server.iter().filter(is_command).count();
+    (server + workload.services.len()) as u64
 }
 
 fn window_ns(workload: &Workload) -> u64 {

@@ -13,4 +13,6 @@ pub use length::{Search, block_ns, search_limit_ns, searches, searches_ns};
 pub use limits::check_quota;
 pub use order::{cells, machine_seed, plan, trial_seed};
 pub use turns::{pilot_turns, turns};
-pub use warnings::{least_blocks, warnings};
+pub use warnings::{
+    lasting_warnings, least_blocks, rounded_budget, short_budget, stretched, warnings,
+};

@@ -5,9 +5,16 @@ use crate::limits;
 use model::{Experiment, Plan, Severity, Warning, Workload, format_duration_ns};
 use stats::safe_test::fewest_values;
 
-/// Warnings of the whole experiment, each once. `cpus` is the number of CPUs of its target,
-/// where that is known beforehand.
+/// Warnings of the whole experiment, each once, with the guess of [`short_budget`]. `cpus` is the number of
+/// CPUs of its target, where that is known beforehand.
 pub fn warnings(experiment: &Experiment, plan: &Plan, cpus: Option<u32>) -> Vec<Warning> {
+    let mut all = lasting_warnings(experiment, cpus);
+    all.extend(short_budget(experiment, plan));
+    all
+}
+
+/// Warnings that stay true when the run goes on: its results keep them.
+pub fn lasting_warnings(experiment: &Experiment, cpus: Option<u32>) -> Vec<Warning> {
     let Experiment {
         arms, workloads, ..
     } = experiment;
@@ -20,7 +27,6 @@ pub fn warnings(experiment: &Experiment, plan: &Plan, cpus: Option<u32>) -> Vec<
         all.extend(whole_trials(workload));
     }
     all.extend(limits::only_some_limited(arms));
-    all.extend(short_budget(experiment, plan));
     all.extend(few_blocks(experiment));
     let mut once: Vec<Warning> = Vec::new();
     for warning in all {
@@ -68,19 +74,20 @@ fn crowded(workload: &Workload, known: Option<u32>) -> Option<Warning> {
     })
 }
 
-/// The budget ends a run also before it has the blocks that a verdict needs.
-fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
+/// The budget ends a run also before it has the blocks that a verdict needs. It is a guess: once a block has
+/// ended its length is known, and the run says what that comes to.
+pub fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
     let budget = experiment.stop.budget_ns?;
     let block = block_ns(experiment, plan).max(1);
     let least = least_blocks(experiment);
     let searches = searches_ns(experiment);
     let held = budget.saturating_sub(searches) / block;
+    let needed = block.saturating_mul(least.into()).saturating_add(searches);
     let before = match searches {
         0 => String::new(),
         ns => format!(" after a search of about {}", format_duration_ns(ns)),
     };
-    let needed = block.saturating_mul(least.into()).saturating_add(searches);
-    (held < u64::from(least)).then(|| Warning {
+    (needed > stretched(budget)).then(|| Warning {
         severity: Severity::Caution,
         what: format!(
             "the budget of {} holds {held} blocks of about {}{before}; {}",
@@ -90,7 +97,7 @@ fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
         ),
         remedy: format!(
             "a budget of {} (--budget), or fewer loads, arms or workloads",
-            format_duration_ns(rounded_up(needed))
+            format_duration_ns(rounded_budget(needed))
         ),
     })
 }
@@ -126,8 +133,13 @@ fn are_the_least(experiment: &Experiment, least: u32) -> String {
     }
 }
 
-/// A round time: whole seconds, and from a minute on five of them.
-fn rounded_up(ns: u64) -> u64 {
+/// Longest time of a run with a budget: a tenth more, for the least number of blocks and nothing else.
+pub fn stretched(budget_ns: u64) -> u64 {
+    budget_ns.saturating_add(budget_ns / 10)
+}
+
+/// A budget as it is advised: whole seconds, and from a minute on five of them.
+pub fn rounded_budget(ns: u64) -> u64 {
     const SECOND: u64 = 1_000_000_000;
     let step = if ns < 60 * SECOND { SECOND } else { 5 * SECOND };
     ns.div_ceil(step).saturating_mul(step)

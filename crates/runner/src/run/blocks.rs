@@ -27,7 +27,7 @@ impl Run<'_> {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Ok(self.interrupt());
             }
-            if self.out_of_budget() {
+            if self.out_of_budget()? {
                 self.warn_of_budget()?;
                 break;
             }

@@ -7,37 +7,81 @@ use std::time::Duration;
 
 /// First words of the warning that the budget ended the run.
 const BUDGET_ENDED: &str = "The budget of";
+/// First words of the note that the run took a little more than its budget.
+const STRETCHED: &str = "The run may take";
+/// More blocks than anyone will run.
+const MANY_BLOCKS: u32 = 1000;
 
-/// Is it the warning that the budget ended the run? It is outdated once the run goes on.
+/// Is it the warning that the budget ended the run?
 pub fn says_budget_ended(warning: &Warning) -> bool {
     warning.what.starts_with(BUDGET_ENDED)
 }
 
-/// Warning about a budget that does not hold the least number of blocks, of which the first took one time
-/// and each further one takes the other; none where it does, or where it holds no second block, which
-/// is said after the first trial.
-fn too_few(budget: u64, [first, next]: [u64; 2], least: u64) -> Option<String> {
-    const SECOND: u64 = 1_000_000_000;
-    let holds = 1 + budget.saturating_sub(first) / next.max(1);
-    if holds >= least || first > budget {
-        return None;
+/// Is it a warning about a budget, which is outdated once the run goes on?
+pub fn says_of_budget(warning: &Warning) -> bool {
+    says_budget_ended(warning) || warning.what.starts_with(STRETCHED)
+}
+
+/// A time that was measured and that nobody needs to a millisecond: up to the next tenth of a second, and from
+/// ten seconds on to the next second.
+fn about_ns(ns: u64) -> u64 {
+    let step = match ns {
+        0..10_000_000_000 => 100_000_000,
+        10_000_000_000.. => 1_000_000_000,
+    };
+    ns.div_ceil(step).saturating_mul(step)
+}
+
+/// Time that the blocks of a run took so far, and that each further one takes.
+#[derive(Clone, Copy)]
+struct BlockLengths {
+    spent_ns: u64,
+    blocks: u32,
+    next_ns: u64,
+}
+
+impl BlockLengths {
+    /// Time of so many blocks in all.
+    fn of(self, blocks: u32) -> u64 {
+        let further = blocks.saturating_sub(self.blocks);
+        let further_ns = self.next_ns.saturating_mul(further.into());
+        self.spent_ns.saturating_add(further_ns)
     }
-    let wanted = first.saturating_add(next.saturating_mul(least.saturating_sub(1)));
-    // A tenth for blocks that take longer.
-    let wanted = (wanted + wanted / 10).div_ceil(SECOND) * SECOND;
-    let [block, budget, wanted] = [next, budget, wanted].map(format_duration_ns);
-    Some(format!(
-        "a block takes about {block}, so the budget of {budget} holds {holds}, and {least} are the least \
-         for an answer: `--budget {wanted}` has room for them"
-    ))
+
+    /// Budget that is advised for so many blocks: a tenth more, since blocks differ.
+    fn budget_for(self, blocks: u32) -> String {
+        let ns = schedule::stretched(self.of(blocks));
+        format_duration_ns(schedule::rounded_budget(ns))
+    }
+
+    /// Blocks that a budget has room for.
+    fn within(self, budget_ns: u64) -> u64 {
+        let further = budget_ns.saturating_sub(self.spent_ns) / self.next_ns.max(1);
+        u64::from(self.blocks).saturating_add(further)
+    }
+
+    /// Says that a budget does not hold the least number of blocks; none where it does, stretched
+    /// if need be, or where it holds no second block, which is said after the first trial.
+    fn too_few(self, budget_ns: u64, least: u32) -> Option<String> {
+        let holds_one = self.spent_ns.max(self.next_ns) > budget_ns;
+        if holds_one || self.of(least) <= schedule::stretched(budget_ns) {
+            return None;
+        }
+        let [block, budget] = [about_ns(self.next_ns), budget_ns].map(format_duration_ns);
+        Some(format!(
+            "a block takes about {block}, so the budget of {budget} holds {}, and {least} are the least \
+             for an answer: `--budget {}` has room for them",
+            self.within(budget_ns),
+            self.budget_for(least)
+        ))
+    }
 }
 
 impl Run<'_> {
     /// Says in the results why they are no more.
     pub(super) fn warn_of_budget(&mut self) -> Result<(), RunError> {
         let least = schedule::least_blocks(self.experiment);
-        let blocks = self.trials.iter().map(|t| t.place.block).max().unwrap_or(0);
-        let blocks = self.pool.map_or(blocks, |pool| pool.blocks());
+        let blocks = self.blocks();
         let (severity, of) = match blocks < least {
             true => (Severity::Caution, format!("{blocks} of at least {least}")),
             false => (Severity::Note, blocks.to_string()),
@@ -47,47 +91,43 @@ impl Run<'_> {
         let warning = Warning {
             severity,
             what: format!("{BUDGET_ENDED} {budget} ended the run after {of} blocks."),
-            remedy: self.how_to_extend(budget_ns, self.spent_on_a_block(blocks)),
+            remedy: self.how_to_extend(self.block_lengths()),
         };
         Ok(self.writer.warn(vec![warning])?)
     }
 
     /// Says after the first trial that counts, and not when the budget has long passed, that
     /// one block takes more than all of it.
-    pub(super) fn say_if_too_long(&mut self) -> Result<(), RunError> {
+    pub(super) fn say_if_too_long(&mut self) {
         // A block of each machine is as long, and who waits for all of them sees one warning.
-        let Some(budget) = self
-            .experiment
-            .stop
-            .budget_ns
-            .filter(|_| self.pool.is_none())
-        else {
-            return Ok(());
+        let budget = self.experiment.stop.budget_ns;
+        let Some(budget) = budget.filter(|_| self.pool.is_none()) else {
+            return;
         };
         let mut counting = self.trials.iter().filter(|trial| trial.is_ok());
         let (Some(first), None) = (counting.next(), counting.next()) else {
-            return Ok(());
+            return;
         };
         let trial = first.result.elapsed_ns;
         let trials = self.plan.cells.len() * self.experiment.arms.len();
         let block = trial.saturating_mul(trials as u64);
         if block <= budget {
-            return Ok(());
+            return;
         }
-        let remedy = self.how_to_extend(budget, block);
-        let [trial, block, budget] = [trial, block, budget].map(format_duration_ns);
-        let warning = Warning {
-            severity: Severity::Caution,
-            what: format!(
-                "One trial takes {trial}, so a block takes about {block}, and the budget is \
-                 {budget}: the run ends after its first block."
-            ),
-            remedy,
+        let lengths = BlockLengths {
+            spent_ns: block,
+            blocks: 1,
+            next_ns: block,
         };
-        (self.sink)(Event::TooLong {
-            what: &warning.what,
-        });
-        Ok(self.writer.warn(vec![warning])?)
+        let least = schedule::least_blocks(self.experiment);
+        let [trial, block] = [trial, block].map(|ns| format_duration_ns(about_ns(ns)));
+        let budget = format_duration_ns(budget);
+        let what = format!(
+            "One trial takes {trial}, so a block takes about {block}, and the budget is {budget}: the run \
+             ends after its first block. `--budget {}` has room for {least}, the least for an answer.",
+            lengths.budget_for(least)
+        );
+        (self.sink)(Event::TooLong { what: &what });
     }
 
     /// Says after the first block, whose length is known then, that the budget holds fewer than the
@@ -98,33 +138,48 @@ impl Run<'_> {
         let Some(budget) = budget.filter(|_| block == 1 && self.pool.is_none() && !is_over) else {
             return;
         };
-        let least = u64::from(schedule::least_blocks(self.experiment));
-        let first = self.spent_on_a_block(1);
-        let next = self.block_ns().unwrap_or(first);
-        if let Some(what) = too_few(budget, [first, next], least) {
+        let least = schedule::least_blocks(self.experiment);
+        if self.experiment.stop.max_blocks < least {
+            return;
+        }
+        if let Some(what) = self.block_lengths().too_few(budget, least) {
             (self.sink)(Event::TooLong { what: &what });
         }
     }
 
-    /// The command that gives a run twice its budget, or enough for its least number of blocks
-    /// and one more, where a block takes so long.
-    fn how_to_extend(&self, budget_ns: u64, block_ns: u64) -> String {
-        let least = u64::from(schedule::least_blocks(self.experiment)) + 1;
-        let wanted_ns = budget_ns
-            .saturating_mul(2)
-            .max(block_ns.saturating_mul(least));
-        let minutes = wanted_ns.div_ceil(60_000_000_000);
-        let blocks = minutes.saturating_mul(60_000_000_000) / block_ns.max(1);
+    /// The command that gives a run room for its least number of blocks, for those that are likely to decide
+    /// what is open, or, where that is not known, for as many again.
+    fn how_to_extend(&self, lengths: BlockLengths) -> String {
+        let least = schedule::least_blocks(self.experiment);
+        let open = self.open_comparisons.iter();
+        let needed = open.filter_map(|open| open.blocks_needed).max();
+        let needed = needed.filter(|needed| (lengths.blocks..=MANY_BLOCKS).contains(needed));
+        let blocks = match lengths.blocks < least {
+            true => least,
+            false => needed.unwrap_or(lengths.blocks.saturating_mul(2)),
+        };
         format!(
-            "Go on with `schedlab run --resume {} --budget {minutes}m` (about {blocks} blocks in all). \
-             Or take fewer loads, arms or workloads.",
+            "Go on with `schedlab run --resume {} --budget {}` (about {blocks} blocks in all). Or take \
+             fewer loads, arms or workloads.",
             self.writer.dir().display(),
+            lengths.budget_for(blocks)
         )
     }
 
-    /// Mean time of the blocks so far, with all that is between trials.
-    fn spent_on_a_block(&self, blocks: u32) -> u64 {
-        model::nanos(self.elapsed()) / u64::from(blocks.max(1))
+    /// Blocks that have begun.
+    fn blocks(&self) -> u32 {
+        let last = self.trials.iter().map(|t| t.place.block).max();
+        self.pool.map_or(last.unwrap_or(0), |pool| pool.blocks())
+    }
+
+    fn block_lengths(&self) -> BlockLengths {
+        let (spent_ns, blocks) = (model::nanos(self.elapsed()), self.blocks());
+        let mean_ns = spent_ns / u64::from(blocks.max(1));
+        BlockLengths {
+            spent_ns,
+            blocks,
+            next_ns: self.block_ns().unwrap_or(mean_ns),
+        }
     }
 
     pub(super) fn elapsed(&self) -> Duration {
@@ -136,10 +191,8 @@ impl Run<'_> {
         let blocks = u64::from(self.experiment.stop.max_blocks.saturating_sub(block));
         let by_blocks = self.block_ns().map(|ns| ns.saturating_mul(blocks));
         let by_budget = self
-            .experiment
-            .stop
-            .budget_ns
-            .map(|budget| budget.saturating_sub(model::nanos(self.elapsed())));
+            .end_of_budget()
+            .map(|end| end.saturating_sub(model::nanos(self.elapsed())));
         match (by_blocks, by_budget) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -163,18 +216,56 @@ impl Run<'_> {
         sum.checked_div(count)
     }
 
-    /// Nothing is repeated any more.
-    pub(super) fn budget_is_spent(&self) -> bool {
-        let budget = self.experiment.stop.budget_ns;
-        budget.is_some_and(|budget| model::nanos(self.elapsed()) >= budget)
+    fn end_of_budget(&self) -> Option<u64> {
+        let budget = self.experiment.stop.budget_ns?;
+        Some(match self.is_stretched {
+            true => schedule::stretched(budget),
+            false => budget,
+        })
     }
 
-    /// The next block would not end within the budget. The first one always runs.
-    pub(super) fn out_of_budget(&self) -> bool {
-        let (Some(budget), Some(block)) = (self.experiment.stop.budget_ns, self.block_ns()) else {
-            return false;
+    /// Nothing is repeated any more.
+    pub(super) fn budget_is_spent(&self) -> bool {
+        let end = self.end_of_budget();
+        end.is_some_and(|end| model::nanos(self.elapsed()) >= end)
+    }
+
+    /// The next block would not end within the budget. The first one always runs, and a little more than the
+    /// budget is taken where that is enough for the least number of blocks: without them there is no answer.
+    pub(super) fn out_of_budget(&mut self) -> Result<bool, RunError> {
+        let (Some(budget), Some(_)) = (self.experiment.stop.budget_ns, self.block_ns()) else {
+            return Ok(false);
         };
-        model::nanos(self.elapsed()).saturating_add(block) > budget
+        let lengths = self.block_lengths();
+        let least = schedule::least_blocks(self.experiment);
+        if lengths.of(lengths.blocks.saturating_add(1)) <= budget {
+            return Ok(false);
+        }
+        if lengths.blocks >= least || lengths.of(least) > schedule::stretched(budget) {
+            return Ok(true);
+        }
+        self.stretch(budget, least)?;
+        Ok(false)
+    }
+
+    /// Says in the results, once, that the run takes more than its budget.
+    fn stretch(&mut self, budget: u64, least: u32) -> Result<(), RunError> {
+        if std::mem::replace(&mut self.is_stretched, true) {
+            return Ok(());
+        }
+        let longest = schedule::stretched(budget);
+        let [budget, longest] = [budget, longest].map(format_duration_ns);
+        let what = format!(
+            "{STRETCHED} up to {longest} in place of its budget of {budget}: {least} blocks are the least for an \
+             answer, and they end within a tenth more."
+        );
+        (self.sink)(Event::TooLong { what: &what });
+        let (severity, remedy) = (Severity::Note, String::new());
+        Ok(self.writer.warn(vec![Warning {
+            severity,
+            what,
+            remedy,
+        }])?)
     }
 }
 
@@ -186,13 +277,19 @@ mod tests {
 
     #[test]
     fn a_budget_without_room_for_the_least_blocks_is_said_with_one_that_has() {
-        let said = too_few(120 * SECOND, [40 * SECOND, 35 * SECOND], 5).unwrap();
+        let lengths = BlockLengths {
+            spent_ns: 40 * SECOND,
+            blocks: 1,
+            next_ns: 35 * SECOND,
+        };
+        let said = lengths.too_few(120 * SECOND, 5).unwrap();
         assert!(
             said.contains("the budget of 2m holds 3, and 5 are"),
             "{said}"
         );
-        assert!(said.contains("`--budget 3m18s`"), "{said}");
-        assert_eq!(too_few(180 * SECOND, [40 * SECOND, 35 * SECOND], 5), None);
-        assert_eq!(too_few(30 * SECOND, [40 * SECOND, 35 * SECOND], 5), None);
+        assert!(said.contains("`--budget 3m20s`"), "{said}");
+        assert_eq!(lengths.too_few(180 * SECOND, 5), None);
+        assert_eq!(lengths.too_few(165 * SECOND, 5), None, "it is stretched");
+        assert_eq!(lengths.too_few(30 * SECOND, 5), None);
     }
 }

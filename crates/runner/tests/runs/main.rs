@@ -16,7 +16,8 @@ mod snapshots;
 
 use model::{Problem, Trial, TrialState};
 use place::{Place, experiment, took, undecided, warnings, wobble};
-use runner::RunError;
+use results::ResultSet;
+use runner::{Event, RunError};
 use target::fake::{FakeTarget, Fate};
 
 #[test]
@@ -107,12 +108,68 @@ fn a_trial_that_is_longer_than_the_budget_is_said_after_the_first() {
     // A trial of the fake takes a second.
     wanted.stop.budget_ns = Some(1_500_000_000);
     let place = Place::new(wanted);
-    place.run(FakeTarget::new(|_| took(1.0)));
-    let said = warnings(&place);
-    let expected = "One trial takes 1s, so a block takes about 2s, and the budget is 1.5s: the run \
-                    ends after its first block.";
-    let count = said.iter().filter(|what| *what == expected).count();
-    assert_eq!(count, 1, "{said:?}");
+    let mut said = Vec::new();
+    let outcome = place.run_with(
+        FakeTarget::new(|_| took(1.0)),
+        place.writer(),
+        Vec::new(),
+        |event, _| {
+            if let Event::TooLong { what } = event {
+                said.push((*what).to_owned());
+            }
+        },
+    );
+    outcome.unwrap();
+    let expected = "One trial takes 1s, so a block takes about 2s, and the budget is 1.5s: the run ends after its \
+                    first block. `--budget 11s` has room for 5, the least for an answer.";
+    assert_eq!(said, [expected]);
+    // What has been measured is in the results, with one advice.
+    let results = ResultSet::read(place.path()).unwrap();
+    let remedies = results.manifest.warnings.iter().map(|w| w.remedy.as_str());
+    let with_budget: Vec<&str> = remedies.filter(|r| r.contains("budget")).collect();
+    assert_eq!(with_budget.len(), 1, "{with_budget:?}");
+}
+
+/// A run of two arms that had some blocks, of two seconds each, and goes on with this budget.
+fn after_blocks(blocks: usize, budget_ms: u64) -> (usize, Vec<String>) {
+    let mut place = Place::new(experiment(&["default", "same"]));
+    place.run_until(2 * blocks, undecided());
+    place.experiment.stop.budget_ns = Some(budget_ms * 1_000_000);
+    place.resume(undecided()).unwrap();
+    (place.trials().len(), warnings(&place))
+}
+
+#[test]
+fn a_budget_that_ends_just_short_of_the_least_blocks_is_stretched_by_a_tenth_at_most() {
+    let (trials, said) = after_blocks(4, 9_300);
+    assert_eq!(trials, 10, "the fifth block and no further one: {said:?}");
+    let expected = "The run may take up to 10.23s in place of its budget of 9.3s: 5 blocks are the least for an \
+                    answer, and they end within a tenth more.";
+    assert!(said.iter().any(|what| what == expected), "{said:?}");
+
+    let (trials, said) = after_blocks(4, 9_000);
+    assert_eq!(trials, 8, "the fifth would need more than a tenth");
+    let ended = "The budget of 9s ended the run after 4 of at least 5 blocks.";
+    assert_eq!(said, [ended]);
+}
+
+#[test]
+fn a_budget_is_not_stretched_for_more_than_the_least_blocks() {
+    let (trials, said) = after_blocks(5, 11_500);
+    assert_eq!(trials, 10, "a sixth block would end at 12 s");
+    assert_eq!(said, ["The budget of 11.5s ended the run after 5 blocks."]);
+}
+
+#[test]
+fn what_a_run_said_of_its_budget_is_outdated_once_it_goes_on() {
+    let mut place = Place::new(experiment(&["default", "same"]));
+    place.run_until(8, undecided());
+    place.experiment.stop.budget_ns = Some(9_300_000_000);
+    place.resume(undecided()).unwrap();
+    let results = ResultSet::read(place.path()).unwrap();
+    let of_budget = results.manifest.warnings.iter();
+    let kept = of_budget.filter(|w| !runner::says_of_budget(w));
+    assert_eq!(kept.count(), 0, "{:?}", warnings(&place));
 }
 
 #[test]

@@ -133,7 +133,7 @@ pub fn manifest(parts: &[Part], go_on: Option<&str>) -> Manifest {
         .flat_map(|part| &part.results.manifest.warnings)
     {
         // There are more blocks now.
-        if !warnings.contains(warning) && !runner::says_budget_ended(warning) {
+        if !warnings.contains(warning) && !runner::says_of_budget(warning) {
             warnings.push(warning.clone());
         }
     }
