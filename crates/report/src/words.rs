@@ -290,12 +290,15 @@ pub fn strength_of(comparison: &Comparison) -> String {
     )
 }
 
-/// The meaning of the words of [`strength_of`].
-pub fn scale_of_evidence(experiment: &ExperimentInfo) -> String {
-    format!(
-        "Evidence goes from none to extreme; its e-value is in brackets, and {} decides.",
-        deciding_e_value(experiment)
-    )
+/// The meaning of e-values, with the words of [`strength_of`] or without them.
+pub fn scale_of_evidence(experiment: &ExperimentInfo, in_words: bool) -> String {
+    let decides = deciding_e_value(experiment);
+    match in_words {
+        true => format!(
+            "Evidence goes from none to extreme; its e-value is in brackets, and {decides} decides."
+        ),
+        false => format!("An e-value of {decides} decides."),
+    }
 }
 
 /// The e-value at which a comparison is decided.

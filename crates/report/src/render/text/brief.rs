@@ -1,12 +1,13 @@
 //! The short report: what a reader of the terminal needs, on one screen or two.
 
 use super::verdicts::Shape;
-use super::{INDENT, Page, lesser};
+use super::{INDENT, Page, notices};
 use crate::render::conclusion;
 use crate::render::sheet::sheets;
 use crate::table::why::Kind;
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
+use model::Severity;
 
 /// Deciding comparisons up to this number are all shown; of more, the calls.
 const MOST_DECIDING: usize = 24;
@@ -14,8 +15,8 @@ const MOST_DECIDING: usize = 24;
 const MOST_BESIDE: usize = 4;
 /// Metrics of an arm that is compared with nothing.
 const MOST_METRICS: usize = 20;
-/// Warnings that are not serious.
-const MOST_WARNINGS: usize = 8;
+/// Warnings that are not serious, and notes.
+const MOST_NOTICES: usize = 8;
 
 impl Page {
     pub(super) fn answer(&mut self, table: &Table) {
@@ -84,21 +85,34 @@ impl Page {
         }
     }
 
-    /// Trials that do not count and warnings, those that are alike in one line.
+    /// Trials that do not count and warnings, those that are alike in one line; then what is only good to know.
     fn warnings(&mut self, table: &Table) {
-        let notices: Vec<&Notice> = lesser(table).collect();
+        let cautions = notices(table, Severity::Caution);
         let folded = words::excluded_by_kind(&table.excluded);
-        if !notices.is_empty() || !folded.is_empty() {
+        let has_warnings = !cautions.is_empty() || !folded.is_empty();
+        if has_warnings {
             self.heading("Warnings");
         }
         for line in folded {
             self.wrapped(&line, INDENT, 2 * INDENT);
         }
-        for notice in notices.iter().take(MOST_WARNINGS) {
+        self.notices(&cautions);
+        let notes = notices(table, Severity::Note);
+        if !notes.is_empty() {
+            match has_warnings {
+                true => self.line(self.paint("1", "Notes".to_owned())),
+                false => self.heading("Notes"),
+            }
+        }
+        self.notices(&notes);
+    }
+
+    fn notices(&mut self, notices: &[&Notice]) {
+        for notice in notices.iter().take(MOST_NOTICES) {
             let text = words::notice(notice);
             self.with_remedy(&text, &notice.remedy, INDENT, 2 * INDENT);
         }
-        let more = notices.len().saturating_sub(MOST_WARNINGS);
+        let more = notices.len().saturating_sub(MOST_NOTICES);
         if more > 0 {
             self.line(format!("  and {more} more"));
         }
@@ -107,9 +121,7 @@ impl Page {
     fn legend(&mut self, table: &Table) {
         self.line("");
         let mut said: Vec<String> = words::error_rate(table).into_iter().collect();
-        if !said.is_empty() {
-            said.push(words::scale_of_evidence(&table.experiment));
-        }
+        said.extend(self.scale.take());
         said.push("More: `schedlab report DIR --full`.".to_owned());
         self.wrapped(&said.join(" "), 0, 0);
         self.star(table);

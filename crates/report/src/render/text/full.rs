@@ -2,11 +2,12 @@
 
 use super::super::sheet::{Moved, moved, of_sets, sheets};
 use super::verdicts::Shape;
-use super::{INDENT, Page, lesser};
+use super::{INDENT, Page, notices};
 use crate::columns::{Align, Columns, clip};
 use crate::quantity::with_unit;
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Table};
 use crate::words;
+use model::Severity;
 
 impl Page {
     pub(super) fn everything(&mut self, table: &Table) {
@@ -21,11 +22,13 @@ impl Page {
         self.meanings(table);
         self.medians(table);
         self.trials(table);
-        let notices: Vec<&Notice> = lesser(table).collect();
-        if !notices.is_empty() {
-            self.heading("Warnings");
+        for (title, severity) in [("Warnings", Severity::Caution), ("Notes", Severity::Note)] {
+            let notices = notices(table, severity);
+            if !notices.is_empty() {
+                self.heading(title);
+            }
+            notices.into_iter().for_each(|notice| self.notice(notice));
         }
-        notices.into_iter().for_each(|notice| self.notice(notice));
     }
 
     fn moved(&mut self, table: &Table) {
@@ -84,8 +87,9 @@ impl Page {
             return;
         };
         self.line("");
-        let scale = words::scale_of_evidence(&table.experiment);
-        self.wrapped(&format!("{error_rate} {scale}"), 2, 2);
+        let mut said = vec![error_rate];
+        said.extend(self.scale.take());
+        self.wrapped(&said.join(" "), 2, 2);
         self.star(table);
     }
 

@@ -27,6 +27,7 @@ pub fn render(table: &Table, options: &Options) -> String {
         lines: Vec::new(),
         color: options.color,
         width: options.width.clamp(*WIDTHS.start(), *WIDTHS.end()),
+        scale: None,
     };
     page.head(table);
     page.conclusion(table);
@@ -44,6 +45,8 @@ struct Page {
     lines: Vec<String>,
     color: bool,
     width: usize,
+    /// Meaning of the column of evidence, where a table has one.
+    scale: Option<String>,
 }
 
 impl Page {
@@ -186,8 +189,10 @@ impl Page {
         self.lines.extend(rows);
     }
 
+    /// Meaning of the star, where there is one on the page: of many differences only the first are named.
     fn star(&mut self, table: &Table) {
-        if table.comparisons().any(|c| c.survives_ebh == Some(false)) {
+        let is_there = table.comparisons().any(|c| c.survives_ebh == Some(false));
+        if is_there && self.lines.iter().any(|line| line.contains('*')) {
             let meaning = words::not_surviving(&table.experiment);
             self.wrapped(&format!("* {meaning}"), 2, 4);
         }
@@ -223,10 +228,12 @@ fn lost(cell: &CellTable) -> Vec<String> {
     }
 }
 
-/// Serious notices are said above.
-fn lesser(table: &Table) -> impl Iterator<Item = &Notice> {
+/// Notices of one severity. Serious ones are said above, and notes warn of nothing.
+fn notices(table: &Table, severity: Severity) -> Vec<&Notice> {
     let notices = table.warnings.iter();
-    notices.filter(|notice| notice.severity != Severity::Serious)
+    notices
+        .filter(|notice| notice.severity == severity)
+        .collect()
 }
 
 /// SGR codes of ECMA-48; they take no width.

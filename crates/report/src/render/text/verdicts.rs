@@ -16,7 +16,18 @@ pub struct Shape {
     evidence: bool,
     /// The evidence in words too.
     in_words: bool,
+    /// What it does without in narrower and narrower terminals.
+    loses: &'static [fn(&mut Shape)],
 }
+
+const LEVELS_FOR_EVIDENCE: fn(&mut Shape) = |shape| {
+    shape.levels = false;
+    shape.evidence = true;
+};
+const LEVELS: fn(&mut Shape) = |shape| shape.levels = false;
+const WORDS: fn(&mut Shape) = |shape| shape.in_words = false;
+const BLOCKS: fn(&mut Shape) = |shape| shape.blocks = false;
+const EVIDENCE: fn(&mut Shape) = |shape| shape.evidence = false;
 
 impl Shape {
     pub fn short(table: &Table) -> Shape {
@@ -26,6 +37,8 @@ impl Shape {
             blocks: false,
             evidence: true,
             in_words: true,
+            // The verdict says what the evidence comes to, and nothing else says `1.20 ms -> 800 us`.
+            loses: &[WORDS, EVIDENCE, LEVELS_FOR_EVIDENCE, EVIDENCE],
         }
     }
 
@@ -35,22 +48,19 @@ impl Shape {
         blocks: true,
         evidence: true,
         in_words: true,
+        // Medians are below.
+        loses: &[LEVELS, WORDS, BLOCKS, EVIDENCE],
     };
 
-    /// The text that is left of it in narrower and narrower terminals.
-    fn narrower(self) -> [Shape; 5] {
+    /// The shapes that are left of it in narrower and narrower terminals, itself first.
+    fn narrower(self) -> Vec<Shape> {
+        let mut shapes = vec![self];
         let mut shape = self;
-        let mut less = |lose: fn(&mut Shape)| {
+        for lose in self.loses {
             lose(&mut shape);
-            shape
-        };
-        [
-            self,
-            less(|shape| shape.levels = false),
-            less(|shape| shape.in_words = false),
-            less(|shape| shape.blocks = false),
-            less(|shape| shape.evidence = false),
-        ]
+            shapes.push(shape);
+        }
+        shapes
     }
 }
 
@@ -59,7 +69,11 @@ impl Page {
         if shown.is_empty() {
             return;
         }
-        let (columns, verdict) = self.fitting(table, shown, shape);
+        let shape = self.fitting(table, shown, shape);
+        if shape.evidence {
+            self.scale = Some(words::scale_of_evidence(&table.experiment, shape.in_words));
+        }
+        let (columns, verdict) = columns(table, shown, shape);
         let widths = columns.widths(INDENT, self.width, &[0, 1]);
         let head = columns.head(INDENT, &widths);
         self.line(self.paint("2", head));
@@ -75,17 +89,19 @@ impl Page {
         }
     }
 
-    /// The most columns that fit, and which of them has the verdict.
-    fn fitting(&self, table: &Table, shown: &[&Comparison], shape: Shape) -> (Columns, usize) {
+    /// The shape with the most columns that fit.
+    fn fitting(&self, table: &Table, shown: &[&Comparison], shape: Shape) -> Shape {
         let shapes = shape.narrower();
-        let fits = |columns: &Columns| columns.natural_width(INDENT) <= self.width;
-        let all = shapes.iter().map(|shape| columns(table, shown, *shape));
-        let mut all: Vec<(Columns, usize)> = all.collect();
-        let first = all.iter().position(|(columns, _)| fits(columns));
-        all.swap_remove(first.unwrap_or(shapes.len() - 1))
+        let fits = |shape: &Shape| {
+            let (columns, _) = columns(table, shown, *shape);
+            columns.natural_width(INDENT) <= self.width
+        };
+        let narrowest = shapes.last().copied().unwrap_or(shape);
+        shapes.into_iter().find(fits).unwrap_or(narrowest)
     }
 }
 
+/// Columns of a table, and which of them has the verdict.
 fn columns(table: &Table, shown: &[&Comparison], shape: Shape) -> (Columns, usize) {
     let interval_head = format!("{} % interval", percent(table.experiment.confidence));
     let one = (!shape.arms).then(|| shown[0].arm.as_str());
