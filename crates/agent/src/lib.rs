@@ -46,6 +46,7 @@ mod written;
 #[cfg(test)]
 mod fixture;
 
+pub use arm::policy::foreseen as foreseen_warnings;
 pub use arm::scheduler::SCHEDULERS_VARIABLE;
 pub use check::check;
 pub use collectors::{

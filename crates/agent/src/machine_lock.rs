@@ -55,7 +55,7 @@ pub struct Lock {
 pub enum LockError {
     /// A run on this machine has the lock.
     #[error(
-        "another run is under way on this machine{}; wait for it or end it",
+        "another run is under way on this machine{}",
         .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
     )]
     Held {
@@ -63,7 +63,7 @@ pub enum LockError {
         pid: Option<i32>,
     },
     /// A run in another container of this kernel has the lock.
-    #[error("another run is under way on this kernel, in another container; wait for it or end it")]
+    #[error("another run is under way on this kernel, in another container")]
     HeldElsewhere,
     /// The operating system refused a step.
     #[error("take the machine lock {what}: {source}")]

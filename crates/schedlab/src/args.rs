@@ -8,7 +8,7 @@ mod installed;
 mod merge;
 
 pub use bisect::BisectArgs;
-pub use boot::{BootArm, BootCommand, BootNextArgs, BootStep};
+pub use boot::{BootCommand, BootNextArgs, BootStart, BootStep};
 pub use gate::{GateArgs, GateFormat};
 pub use installed::{SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand};
 pub use merge::MergeArgs;

@@ -106,7 +106,7 @@ Examples:
 pub const BOOT: &str = "\
 Examples:
   sudo schedlab boot plan my-kernels.toml
-  sudo schedlab boot arm my-kernels.toml
+  sudo schedlab boot start my-kernels.toml
   sudo schedlab boot status";
 
 pub const SERVICE: &str = "\

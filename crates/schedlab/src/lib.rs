@@ -37,6 +37,7 @@ use tracing_subscriber::EnvFilter;
 
 /// Runs the command that these words ask for, the first of which is the program's own name.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    take_own_name();
     let words: Vec<OsString> = words.into_iter().collect();
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
@@ -65,6 +66,15 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
             }
             code
         }
+    }
+}
+
+/// Agents, loads and the like are started as `/proc/self/exe`, and the kernel calls them `exe` for that:
+/// nobody knows them by it in a trace or in top(1).
+fn take_own_name() {
+    if rustix::thread::name().is_ok_and(|name| name.as_c_str() == c"exe") {
+        // It is a name for people, and nothing depends on it.
+        let _ = rustix::thread::set_name(c"schedlab");
     }
 }
 

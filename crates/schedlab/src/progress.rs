@@ -3,23 +3,19 @@
 //! line for the start and for each block, and after a minute of silence one for the step under
 //! way. Whatever a person must know is a line that stays.
 
+mod live;
+
 use crate::exit::CliError;
 use doors::shown::{self, Stream, sentence};
-use indicatif::style::ProgressTracker;
-use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
+use live::{Live, left_in_words};
 use model::trial::headline;
 use model::{Experiment, Plan, Trial, format_duration_ns, format_rate};
 use report::count;
 use runner::{Event, OpenComparison, Progress};
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-
-/// Comparisons that have a live line; a terminal has not many.
-const SHOWN: usize = 6;
 
 /// Display of one run.
 pub struct Display {
@@ -186,12 +182,9 @@ impl Display {
         }
     }
 
-    /// Shows the step under way. The most important part comes first: a narrow terminal cuts the
-    /// end.
+    /// Shows the step under way.
     fn now(&self, step: &str) {
-        let between = if step.is_empty() { "" } else { " · " };
-        let line = format!("{}{}{between}{step}", self.state, self.place);
-        self.lines.live(&line);
+        self.lines.live(&[&self.state, &self.place, step]);
     }
 
     /// A cell in which nothing is left to measure needs no more blocks, which decides nothing.
@@ -205,7 +198,7 @@ impl Display {
 
     fn block_ended(&mut self, state: &Progress) {
         let decided = self.so_far_decided(state.decided);
-        self.state = format!("{decided} · ");
+        self.state.clone_from(&decided);
         let open = state.open.iter().map(|open| self.so_far(open));
         let open: Vec<String> = open.collect();
         let left = state.left_ns.map(left_in_words);
@@ -334,7 +327,7 @@ impl Lines {
     /// A step before the first trial, such as the boot of a guest, takes its time.
     fn first_steps(&self, step: &str) {
         self.log(step);
-        self.live(step);
+        self.live(&[step]);
     }
 
     /// A line for where nothing is live.
@@ -345,123 +338,30 @@ impl Lines {
         }
     }
 
-    /// The step under way now.
-    fn live(&self, line: &str) {
+    /// The step under way now, with what is known before it.
+    fn live(&self, parts: &[&str]) {
         match self {
-            Lines::Live(live) => say_beside(&live.run, line),
-            Lines::Log(last) if last.get().elapsed() >= SILENCE => self.log(line),
+            Lines::Live(live) => live.say(parts),
+            Lines::Log(last) if last.get().elapsed() >= SILENCE => {
+                let parts = parts.iter().copied().filter(|part| !part.is_empty());
+                self.log(&parts.collect::<Vec<_>>().join(" · "));
+            }
             Lines::Log(_) | Lines::None => {}
         }
     }
 
     fn block_ended(&mut self, left_ns: Option<u64>, state: &str, open: &[String]) {
         if let Lines::Live(live) = self {
-            live.deadline.set(left_ns);
-            say_beside(&live.run, state);
+            live.set_left(left_ns);
+            live.say(&[state]);
             live.show(open);
         }
     }
 
     fn end(&mut self) {
         if let Lines::Live(live) = std::mem::replace(self, Lines::None) {
-            live.open.iter().for_each(ProgressBar::finish_and_clear);
-            live.run.finish_and_clear();
+            live.end();
         }
-    }
-}
-
-struct Live {
-    all: MultiProgress,
-    run: ProgressBar,
-    /// A line for each comparison that is shown.
-    open: Vec<ProgressBar>,
-    deadline: Deadline,
-}
-
-impl Live {
-    /// Redrawn once a second: each wake-up disturbs what is measured.
-    fn new() -> Self {
-        let (all, deadline) = (MultiProgress::new(), Deadline::default());
-        let run = all.add(ProgressBar::new_spinner());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed}{left} · {wide_msg}") {
-            run.set_style(style.with_key("left", deadline.clone()));
-        }
-        run.enable_steady_tick(Duration::from_secs(1));
-        Live {
-            all,
-            run,
-            open: Vec::new(),
-            deadline,
-        }
-    }
-
-    fn show(&mut self, open: &[String]) {
-        let mut lines: Vec<String> = open.to_vec();
-        if lines.len() > SHOWN {
-            lines.truncate(SHOWN - 1);
-            lines.push(format!("{} more", open.len() - lines.len()));
-        }
-        while self.open.len() > lines.len() {
-            if let Some(bar) = self.open.pop() {
-                bar.finish_and_clear();
-                self.all.remove(&bar);
-            }
-        }
-        while self.open.len() < lines.len() {
-            let bar = self.all.add(ProgressBar::no_length());
-            if let Ok(style) = ProgressStyle::with_template("  {wide_msg}") {
-                bar.set_style(style);
-            }
-            self.open.push(bar);
-        }
-        for (bar, line) in self.open.iter().zip(&lines) {
-            say_beside(bar, line);
-        }
-    }
-}
-
-/// Time until the run ends at the latest, which goes on between two blocks.
-#[derive(Clone, Default)]
-struct Deadline(Arc<AtomicU64>);
-
-impl Deadline {
-    /// Milliseconds since the first call; 0 is no deadline.
-    fn now_ms() -> u64 {
-        static START: OnceLock<Instant> = OnceLock::new();
-        model::nanos(START.get_or_init(Instant::now).elapsed()) / 1_000_000 + 1
-    }
-
-    fn set(&self, left_ns: Option<u64>) {
-        let at = left_ns.map(|ns| Self::now_ms() + ns / 1_000_000);
-        self.0.store(at.unwrap_or(0), Ordering::Relaxed);
-    }
-}
-
-impl ProgressTracker for Deadline {
-    fn clone_box(&self) -> Box<dyn ProgressTracker> {
-        Box::new(self.clone())
-    }
-
-    fn tick(&mut self, _: &ProgressState, _: Instant) {}
-
-    fn reset(&mut self, _: &ProgressState, _: Instant) {}
-
-    fn write(&self, _: &ProgressState, to: &mut dyn Write) {
-        let at = self.0.load(Ordering::Relaxed);
-        if at > 0 {
-            let left_ns = at.saturating_sub(Self::now_ms()) * 1_000_000;
-            // A line on a terminal has no error to give.
-            let _ = write!(to, ", {}", left_in_words(left_ns));
-        }
-    }
-}
-
-/// Whole seconds: a countdown in milliseconds says nothing more.
-fn left_in_words(ns: u64) -> String {
-    let seconds = ns.div_ceil(1_000_000_000);
-    match seconds / 60 {
-        0 => format!("at most {seconds}s left"),
-        minutes => format!("at most {minutes}m{:02}s left", seconds % 60),
     }
 }
 
@@ -541,13 +441,5 @@ mod tests {
         assert!(said.ends_with("evidence 7 of 20; 2 more open"), "{said}");
         assert!(!display().nearest(&all[..1]).unwrap().contains("more open"));
         assert_eq!(display().nearest(&[]), None);
-    }
-
-    #[test]
-    fn time_that_is_left_is_in_whole_seconds_and_minutes() {
-        assert_eq!(left_in_words(0), "at most 0s left");
-        assert_eq!(left_in_words(1), "at most 1s left");
-        assert_eq!(left_in_words(59_000_000_001), "at most 1m00s left");
-        assert_eq!(left_in_words(3_723_000_000_000), "at most 62m03s left");
     }
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use target::{By, Host, Target};
 
 /// A target that gives up what it starts when `interrupted` is set.
@@ -100,7 +100,7 @@ pub fn stays_up(spec: &TargetSpec) -> Result<(), CliError> {
         None => Ok(()),
         Some(_) => Err(CliError::usage(
             "this machine must be restarted for its kernels, and the run would not go on afterwards",
-            "schedlab boot arm FILE; for a run that was begun so: schedlab boot arm --resume DIR",
+            "schedlab boot start FILE; for a run that was begun so: schedlab boot start --resume DIR",
         )),
     }
 }
@@ -205,20 +205,30 @@ pub fn unused(spec: &TargetSpec) -> Result<(), CliError> {
 
 /// The lock of the machine, after the run that has it where that is wanted.
 fn machine_lock_after(wait: WaitArgs, interrupted: &AtomicBool) -> Result<Lock, CliError> {
-    let mut told = false;
+    let mut since: Option<Instant> = None;
     loop {
         let error = match machine_lock::acquire() {
             Err(error @ (LockError::Held { .. } | LockError::HeldElsewhere)) if wait.wait => error,
-            other => return taken(other),
+            other => {
+                if let Some(since) = since {
+                    note!("Waited {}.", in_whole_seconds(since.elapsed()));
+                }
+                return taken(other);
+            }
         };
         if interrupted.load(Ordering::Relaxed) {
             return Err(CliError::Interrupted);
         }
-        if !std::mem::replace(&mut told, true) {
-            note!("Waiting: {}", under_way(&error));
+        if since.is_none() {
+            note!("Waiting for its end: {}", under_way(&error));
         }
+        since.get_or_insert_with(Instant::now);
         std::thread::sleep(Duration::from_secs(1));
     }
+}
+
+fn in_whole_seconds(waited: Duration) -> String {
+    model::format_duration_ns(model::nanos(Duration::from_secs(waited.as_secs())))
 }
 
 fn taken(lock: Result<Lock, LockError>) -> Result<Lock, CliError> {
@@ -226,7 +236,8 @@ fn taken(lock: Result<Lock, LockError>) -> Result<Lock, CliError> {
         LockError::Held { .. } | LockError::HeldElsewhere => CliError::Unmet(vec![Problem {
             object: "this machine".into(),
             what: under_way(&error),
-            remedy: "two at once would disturb each other; `schedlab run --wait` waits".into(),
+            remedy: "wait for it or end it: two at once would disturb each other; `schedlab run --wait` waits"
+                .into(),
         }]),
         error => CliError::internal(error),
     })?;

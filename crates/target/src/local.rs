@@ -134,7 +134,7 @@ impl LocalTarget {
 fn not_armed() -> TargetError {
     unmet(
         "it must be restarted for its kernels, and this run would not go on afterwards".to_owned(),
-        "schedlab boot arm FILE",
+        "schedlab boot start FILE",
     )
 }
 

@@ -94,7 +94,7 @@ fn what_could_not_go_on_or_boot_is_refused_with_a_remedy_and_leaves_nothing() {
         (
             ["run", &file, "--output", "out"],
             2,
-            "schedlab boot arm FILE",
+            "schedlab boot start FILE",
         ),
         (
             ["boot", "plan", &file, "--format=text"],
@@ -137,7 +137,7 @@ fn a_run_goes_on_after_each_boot_after_a_power_cut_and_after_a_kernel_that_panic
         planned.contains("6.1.0-broken") && planned.contains("by grub"),
         "{planned}"
     );
-    machine.wait("schedlab boot arm kernels.toml --output results");
+    machine.wait("schedlab boot start kernels.toml --output results");
     let limit = Instant::now() + LIMIT;
     let mut cut = false;
     let status = loop {

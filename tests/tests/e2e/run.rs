@@ -431,7 +431,12 @@ fn a_run_waits_for_another_one_where_that_is_asked_for() {
     );
     let waited = bench.run(&with(&["two", "--wait", "--", "true"]));
     expect_code(&waited, 0);
-    assert!(stderr(&waited).contains("Waiting: "), "{}", stderr(&waited));
+    let said = stderr(&waited);
+    assert!(said.contains("Waiting for its end: "), "{said}");
+    assert!(
+        said.contains("Waited ") && !said.contains("or end it"),
+        "{said}"
+    );
     assert!(first.wait().expect("ends").success());
 }
 

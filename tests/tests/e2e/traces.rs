@@ -7,7 +7,12 @@ use collect::sched_trace;
 use results::ResultSet;
 use results::files::trace_in;
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 use tests::{Bench, alone, expect_code, is_root, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
@@ -35,6 +40,38 @@ fn no_tracefs() -> bool {
         tests::skipped(format!("tracefs: {why}"));
     }
     missing.is_some()
+}
+
+/// Names of the threads of a process, once none of them is `exe` any more; the last ones if that does not come.
+fn names_of_threads(pid: u32) -> BTreeSet<String> {
+    let read = || -> BTreeSet<String> {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm"));
+        let names = tasks.flatten().flat_map(name);
+        names.map(|name| name.trim_end().to_owned()).collect()
+    };
+    for _ in 0..1000 {
+        let names = read();
+        if !names.is_empty() && !names.iter().any(|name| name == "exe" || name == "schedlab") {
+            return names;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    read()
+}
+
+#[test]
+fn no_thread_of_an_antagonist_of_ours_is_called_exe() {
+    let bench = Bench::default();
+    // As an agent starts it: the kernel names a process by the last part of its path.
+    let exe = bench.path("exe");
+    symlink(tests::schedlab(), &exe).unwrap();
+    let mut spinner = Command::new(&exe);
+    let mut spinner = spinner.args(["spin", "--threads", "2"]).spawn().unwrap();
+    let names = names_of_threads(spinner.id());
+    spinner.kill().unwrap();
+    spinner.wait().unwrap();
+    assert_eq!(names, BTreeSet::from(["spinner".to_owned()]));
 }
 
 /// Places in a trace, by the numbers of the fields that lead there, and what is there.

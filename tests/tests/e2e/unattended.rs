@@ -223,8 +223,8 @@ fn results_of_a_service_and_of_restarts_are_not_beside_the_journal() {
     let file = bench.file("e.toml", EXPERIMENT);
     let state = bench.path("state").display().to_string();
     let service = bench.run(&["service", "install", "e.toml", "--dry-run"]);
-    let arm = bench.run(&["boot", "arm", &file, "--dry-run"]);
-    for output in [service, arm] {
+    let start = bench.run(&["boot", "start", &file, "--dry-run"]);
+    for output in [service, start] {
         expect_code(&output, 0);
         let said = stdout(&output);
         assert!(said.contains(&format!("{state}-runs")), "{said}");
@@ -298,8 +298,11 @@ fn a_run_across_boots_keeps_whose_directory_it_writes_to() {
     let text = EXPERIMENT.to_owned() + "[target]\nkind = \"local\"\nreboots = \"auto\"\n";
     let text = text.replace("[[arm]]\n", "[[arm]]\nkernel = \"6.1\"\n");
     let file = bench.file("e.toml", &text);
-    let mut arm = bench.command(&["boot", "arm", &file, "--dry-run", "-o", "out"]);
-    let output = arm.env("SUDO_UID", "12345").env("SUDO_GID", "123").output();
+    let mut start = bench.command(&["boot", "start", &file, "--dry-run", "-o", "out"]);
+    let output = start
+        .env("SUDO_UID", "12345")
+        .env("SUDO_GID", "123")
+        .output();
     let output = output.unwrap();
     expect_code(&output, 0);
     let unit = stdout(&output);

@@ -17,7 +17,7 @@ pub enum BootCommand {
         format: Plain,
     },
     /// Start the experiment: this machine restarts now, and goes on after each boot by itself
-    Arm(Box<BootArm>),
+    Start(Box<BootStart>),
     /// Go on with the experiment; the unit of systemd does it after each boot
     Resume,
     /// Say how far the experiment is
@@ -26,7 +26,7 @@ pub enum BootCommand {
         format: Plain,
     },
     /// End the experiment: the machine goes on with no more boots; results are kept
-    Disarm,
+    Stop,
     /// Helper of Slurm's plugin node_features/helpers, for kernels of nodes: says which feature this
     /// node has, or prepares one boot of the kernel of another
     Feature {
@@ -43,7 +43,7 @@ pub enum BootCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct BootArm {
+pub struct BootStart {
     #[command(flatten)]
     pub experiment: ExperimentArgs,
     /// Results directory [default: /var/lib/schedlab-runs/results/NAME-TIME]

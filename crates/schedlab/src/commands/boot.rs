@@ -3,7 +3,7 @@
 //! A unit of systemd starts `schedlab boot resume` at every boot until the run has ended. The
 //! machine's own kernel stays the default of the boot loader (`reboot`).
 
-use crate::args::{BootArm, BootCommand, BootNextArgs, BootStep, ExperimentArgs, WaitArgs};
+use crate::args::{BootCommand, BootNextArgs, BootStart, BootStep, ExperimentArgs, WaitArgs};
 use crate::exit::{self, CliError};
 use crate::like::agreed_to_resume;
 use crate::measure::{Boots, Run, default_dir, held, interrupt_flag};
@@ -32,10 +32,10 @@ pub const UNIT: &str = "schedlab-boot";
 pub fn boot(command: &BootCommand) -> Result<ExitCode, CliError> {
     match command {
         BootCommand::Plan { experiment, format } => plan(experiment, *format),
-        BootCommand::Arm(args) => arm(args),
+        BootCommand::Start(args) => start(args),
         BootCommand::Resume => resume(),
         BootCommand::Status { format } => status(*format),
-        BootCommand::Disarm => disarm(),
+        BootCommand::Stop => stop(),
         BootCommand::Feature { feature, name, by } => match feature {
             None => {
                 let root = Path::new("/");
@@ -124,9 +124,9 @@ fn keep(record: &Record) -> Result<(), CliError> {
     record.write(&file()?).map_err(CliError::internal)
 }
 
-fn armed() -> Result<Record, CliError> {
+fn begun_run() -> Result<Record, CliError> {
     let help = match rustix::process::geteuid().is_root() {
-        true => "schedlab boot arm FILE",
+        true => "schedlab boot start FILE",
         false => "root has the record: run as root, or by sudo",
     };
     record()?.ok_or_else(|| CliError::usage("no run goes on across boots", help))
@@ -211,7 +211,7 @@ fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
     }
 }
 
-fn arm(args: &BootArm) -> Result<ExitCode, CliError> {
+fn start(args: &BootStart) -> Result<ExitCode, CliError> {
     let (experiment, wanted) = match &args.resume {
         Some(directory) => (read::read_plan(directory)?.0, None),
         None => {
@@ -245,15 +245,15 @@ fn arm(args: &BootArm) -> Result<ExitCode, CliError> {
     if !missing.is_empty() {
         return Err(CliError::Unmet(missing));
     }
-    start(&directory, &experiment, wanted, args, &service)
+    begin_run(&directory, &experiment, wanted, args, &service)
 }
 
 /// Writes everything that goes on after a boot, and starts it.
-fn start(
+fn begin_run(
     directory: &Path,
     experiment: &Experiment,
     wanted: Option<Wanted>,
-    args: &BootArm,
+    args: &BootStart,
     service: &str,
 ) -> Result<ExitCode, CliError> {
     let interrupted = interrupt_flag()?;
@@ -265,7 +265,7 @@ fn start(
     if let Some(other) = record()?.filter(|record| record.ended.is_none()) {
         return Err(CliError::usage(
             format!("a run goes on already, in {}", other.directory.display()),
-            "schedlab boot status; schedlab boot disarm ends it",
+            "schedlab boot status; schedlab boot stop ends it",
         ));
     }
     let notify = args.notify.iter().map(|to| notify::from_anywhere(to));
@@ -289,7 +289,7 @@ fn start(
         "this machine restarts now, and goes on after each boot; results are in {}\n\
          how far it is: schedlab boot status\n\
          its words:     journalctl -u {UNIT}\n\
-         to end it:     schedlab boot disarm",
+         to end it:     schedlab boot stop",
         directory.display()
     );
     Ok(ExitCode::SUCCESS)
@@ -325,7 +325,7 @@ fn service(name: &str, directory: &Path) -> Result<String, CliError> {
 }
 
 fn resume() -> Result<ExitCode, CliError> {
-    let mut record = armed()?;
+    let mut record = begun_run()?;
     if let Some(end) = &record.ended {
         say!("the run in {} has ended: {end}", record.directory.display());
         remove_unit()?;
@@ -340,7 +340,7 @@ fn resume() -> Result<ExitCode, CliError> {
         }
         Ok(Went::Stopped) => {
             // The next boot is nobody's wish.
-            let mut record = armed()?;
+            let mut record = begun_run()?;
             record.asked = None;
             keep(&record)?;
             reboot::clear(Path::new("/")).map_err(unmet)?;
@@ -414,7 +414,7 @@ fn may_go_on(record: &Record) -> Result<(), CliError> {
     Err(CliError::Internal {
         message: format!("{why}; its words: journalctl -u {UNIT}"),
         help: Some(format!(
-            "go on with: schedlab boot arm --resume {directory}"
+            "go on with: schedlab boot start --resume {directory}"
         )),
     })
 }
@@ -425,7 +425,7 @@ fn end(text: &str, notices: &mut Notices) -> Result<(), CliError> {
     notices.end(text);
     let cleared = reboot::clear(Path::new("/")).map_err(unmet);
     let removed = remove_unit();
-    let mut record = armed()?;
+    let mut record = begun_run()?;
     record.ended = Some(text.to_owned());
     record.asked = None;
     let kept = keep(&record);
@@ -459,7 +459,7 @@ fn is_active() -> bool {
 }
 
 fn status(format: Plain) -> Result<ExitCode, CliError> {
-    let record = armed()?;
+    let record = begun_run()?;
     let trials = read::read_trials(&record.directory)?;
     let blocks = trials
         .iter()
@@ -511,7 +511,7 @@ fn status(format: Plain) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn disarm() -> Result<ExitCode, CliError> {
+fn stop() -> Result<ExitCode, CliError> {
     require_root()?;
     if unit(UNIT, "service").exists() {
         // Its agent undoes what is in force.
@@ -520,7 +520,7 @@ fn disarm() -> Result<ExitCode, CliError> {
     remove_unit()?;
     reboot::clear(Path::new("/")).map_err(unmet)?;
     let mut record = match record() {
-        Ok(record) => record.map_or_else(armed, Ok)?,
+        Ok(record) => record.map_or_else(begun_run, Ok)?,
         Err(unreadable) => {
             // It says nothing any more, and must not keep another run from beginning.
             let file = file()?;
@@ -536,7 +536,7 @@ fn disarm() -> Result<ExitCode, CliError> {
     let directory = record.directory.display();
     say!(
         "ended; results so far: schedlab report {directory}\n\
-         to go on:             schedlab boot arm --resume {directory}"
+         to go on:             schedlab boot start --resume {directory}"
     );
     if reboot::is_once(Path::new("/")) {
         say!(

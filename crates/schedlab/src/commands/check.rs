@@ -217,6 +217,9 @@ fn show(
     } = looked;
     let plan = schedule::plan(experiment);
     let mut all = schedule::warnings(experiment, &plan, target::cpus(&experiment.target));
+    if experiment.target.is_local() {
+        all.extend(agent::foreseen_warnings(Path::new("/"), experiment));
+    }
     all.extend(warnings.iter().cloned());
     match args.format {
         Plain::Json => print_json(experiment, plan.cells.len(), problems, &all, not_started)?,

@@ -15,7 +15,8 @@ use super::ingredient::{Around, At, Change, Form, Ingredient, problem, without_r
 use crate::roles;
 use load::Keys;
 use model::{
-    Arm, Class, Fact, Invalid, Policy, Problem, Role, Severity, Warning, Workload, readings,
+    Arm, Class, Experiment, Fact, Invalid, Policy, Problem, Role, Severity, Warning, Workload,
+    readings,
 };
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -102,25 +103,35 @@ impl Change for OfThreads<'_> {
         readings::policies(at.policies)
     }
 
-    /// A nice value counts only inside a session while autogroup is on, and the
-    /// workload is a session of its own (sched(7), "The autogroup feature").
     fn warnings(&self, root: &Path) -> Vec<Warning> {
-        let path = root.join("proc/sys/kernel/sched_autogroup_enabled");
-        let on = collect::read_number::<u32>(&path) == Some(1);
-        let nice = self.arm.policy.as_ref().and_then(|p| p.nice);
-        if !on || nice.is_none_or(|nice| nice == 0) {
-            return Vec::new();
-        }
-        vec![Warning {
-            severity: Severity::Caution,
-            what: format!(
-                "{}: the kernel groups tasks by session (kernel.sched_autogroup_enabled = 1), so \
-                 the nice value of the workload does not count against other sessions",
-                self.arm.name
-            ),
-            remedy: "add the tunable autogroup = \"off\" to every arm".to_owned(),
-        }]
+        grouped_by_session(root, self.arm).into_iter().collect()
     }
+}
+
+/// Warning that a nice value counts only inside a session while autogroup is on: the workload is a session of
+/// its own (sched(7), "The autogroup feature").
+fn grouped_by_session(root: &Path, arm: &Arm) -> Option<Warning> {
+    let path = root.join("proc/sys/kernel/sched_autogroup_enabled");
+    let is_on = collect::read_number::<u32>(&path) == Some(1);
+    let nice = arm.policy.as_ref()?.nice?;
+    (is_on && nice != 0).then(|| Warning {
+        severity: Severity::Caution,
+        what: format!(
+            "{}: the kernel groups tasks by session (kernel.sched_autogroup_enabled = 1), so the nice value of \
+             the workload does not count against other sessions",
+            arm.name
+        ),
+        remedy: "add the tunable autogroup = \"off\" to every arm".to_owned(),
+    })
+}
+
+/// What trials on this machine will warn of, as far as it is known before the first one.
+pub fn foreseen(root: &Path, experiment: &Experiment) -> Vec<Warning> {
+    let arms = experiment.arms.iter();
+    let as_it_is = arms.filter(|arm| !arm.tunables.contains_key("autogroup"));
+    as_it_is
+        .filter_map(|arm| grouped_by_session(root, arm))
+        .collect()
 }
 
 fn try_policy(root: &Path, arm: &Arm, wanted: &Policy) -> Option<Problem> {
@@ -156,4 +167,61 @@ fn check_deadline(root: &Path, arm: &Arm, wanted: &Policy, workload: &Workload) 
     );
     let remedy = "leave out these CPUs, or take another policy";
     Some(problem(arm, object(what), remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::tests::tree;
+    use model::{StopRule, TargetSpec};
+
+    fn experiment(arms: Vec<Arm>) -> Experiment {
+        Experiment {
+            name: "x".to_owned(),
+            question: None,
+            seed: 1,
+            target: TargetSpec::local(),
+            arms,
+            baseline: 0,
+            workloads: vec![crate::fixture::command()],
+            stop: StopRule::default(),
+            collect: None,
+            perf: Vec::new(),
+            trace: None,
+            aa_arm: None,
+        }
+    }
+
+    fn nice(value: i32, tunables: &[(&str, &str)]) -> Arm {
+        let mut arm = Arm::unchanged("nice");
+        arm.policy = Some(Policy {
+            nice: Some(value),
+            ..Policy::new(Class::Other)
+        });
+        let pairs = tunables.iter();
+        arm.tunables = pairs
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        arm
+    }
+
+    #[test]
+    fn a_nice_value_that_autogroup_takes_away_is_foreseen() {
+        let root = |on: &str| tree(&[("proc/sys/kernel/sched_autogroup_enabled", on)]);
+        let said = |on: &str, arm: Arm| {
+            let all = foreseen(
+                root(on).path(),
+                &experiment(vec![Arm::unchanged("default"), arm]),
+            );
+            all.into_iter().map(|w| w.what).collect::<Vec<_>>()
+        };
+        let warned = said("1\n", nice(5, &[]));
+        assert_eq!(warned.len(), 1, "{warned:?}");
+        assert!(warned[0].contains("does not count against other sessions"));
+        let none: [&str; 0] = [];
+        assert_eq!(said("1\n", nice(0, &[])), none);
+        assert_eq!(said("1\n", nice(5, &[("autogroup", "off")])), none);
+        assert_eq!(said("0\n", nice(5, &[])), none);
+        assert_eq!(said("1\n", Arm::unchanged("other")), none);
+    }
 }
