@@ -107,6 +107,34 @@ mod tests {
     }
 
     #[test]
+    fn a_loader_that_switches_schedulers_voids_the_trial_with_what_was_found() {
+        const LOADED: &str = "rusty_1.1.4_x86_64_unknown_linux_gnu";
+        let switched = |normal: &'static str, at: Phase, other: &'static str| {
+            evidence(move |phase| {
+                let found = if phase == at { other } else { normal };
+                vec![Fact::found(SCHEDULER, found)]
+            })
+        };
+        let default = Arm::unchanged("default");
+        for at in PHASES {
+            let expected = format!("was {LOADED}, not none");
+            void(&default, &switched(NONE, at, LOADED), &expected);
+        }
+        // A service puts its own in the place of the arm's, another build of it, or nothing after a stall.
+        let rusty = with_scheduler("scx_rusty");
+        let other = switched(LOADED, Phase::During, "bpfland_1.0.20");
+        void(&rusty, &other, "was bpfland_1.0.20, not rusty");
+        void(
+            &rusty,
+            &switched(LOADED, Phase::After, NONE),
+            "was none, not rusty",
+        );
+        let flash = with_scheduler("scx_flash@1.0.20");
+        let newer = switched("flash_1.0.20", Phase::During, "flash_1.1.4");
+        assert!(judge(&flash, &newer).is_err(), "the version is named");
+    }
+
+    #[test]
     fn a_scheduler_has_the_name_of_its_program() {
         let with = |found| evidence(move |_| vec![Fact::found(SCHEDULER, found)]);
         let rusty = with_scheduler("/opt/bin/scx_rusty");

@@ -178,29 +178,22 @@ fn not_empty(
 
 /// The last percentiles of a log of schbench, which prints them every ten seconds: one run.
 pub fn schbench_log(path: &Path, text: &str) -> Result<Vec<Found>, ImportError> {
-    let mut last: BTreeMap<String, Measurement> = BTreeMap::new();
+    let mut sections: BTreeMap<&str, Section> = BTreeMap::new();
     let (mut section, mut at, mut ends) = ("wakeup", 1, 0);
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
-        let head = line.to_ascii_lowercase();
-        if head.contains("latenc") && head.contains("percentiles") {
-            section = if head.starts_with("request") {
-                "request"
-            } else {
-                "wakeup"
-            };
-        } else if head.starts_with("rps percentiles") {
-            section = "requests_per_sec";
-        } else if head.starts_with("average rps") {
-            ends += 1;
+        let fault = |what: String, remedy| Err(ImportError::line(path, index + 1, what, remedy));
+        if let Some((name, began)) = section_head(line) {
+            section = name;
+            sections.insert(name, began);
         }
+        ends += u32::from(line.to_ascii_lowercase().starts_with("average rps"));
         if ends > 1 {
-            return Err(ImportError::line(
-                path,
-                index + 1,
-                "the log mixes two runs: schbench ended here before",
+            let what = "the log mixes two runs: schbench ended here before".to_owned();
+            return fault(
+                what,
                 "mmtests writes one run a log; leave the log out with --skip-bad",
-            ));
+            );
         }
         let Some((percentile, rest)) = line.trim_start_matches(['*', ' ', '\t']).split_once("th:")
         else {
@@ -208,18 +201,72 @@ pub fn schbench_log(path: &Path, text: &str) -> Result<Vec<Found>, ImportError> 
         };
         let word = rest.split_whitespace().next().unwrap_or_default();
         let (Some(_), Some(value)) = (number(percentile), number(word)) else {
-            let what = format!("`{line}` is no percentile");
-            return Err(ImportError::line(path, index + 1, what, REMEDY));
+            return fault(format!("`{line}` is no percentile"), REMEDY);
         };
         let measured = percentile_of(section, percentile, value);
-        last.insert(measured.metric.clone(), measured);
+        sections.entry(section).or_default().figures.push(measured);
         at = index + 1;
     }
+    if let Some(what) = cut_off(&sections) {
+        let remedy = "leave the log out with --skip-bad: schbench was ended while it printed";
+        return Err(ImportError::line(path, at, what, remedy));
+    }
+    let last = sections.into_values().flat_map(|section| section.figures);
+    let mut last: Vec<Measurement> = last.collect();
+    last.sort_by(|a, b| a.metric.cmp(&b.metric));
     let found = match last.is_empty() {
         true => Vec::new(),
-        false => vec![(at, last.into_values().collect())],
+        false => vec![(at, last)],
     };
     not_empty(path, text, found, &["99.0th:"])
+}
+
+/// The percentiles that were printed last of one quantity, and the time that they are of.
+#[derive(Default)]
+struct Section {
+    /// Of older versions, which say no time, nothing.
+    runtime: Option<String>,
+    figures: Vec<Measurement>,
+}
+
+/// The quantity whose percentiles begin with this line: those that were printed before are of a part of the run.
+fn section_head(line: &str) -> Option<(&'static str, Section)> {
+    let head = line.to_ascii_lowercase();
+    let name = match () {
+        () if head.starts_with("rps percentiles") => "requests_per_sec",
+        () if !(head.contains("latenc") && head.contains("percentiles")) => return None,
+        () if head.starts_with("request") => "request",
+        () => "wakeup",
+    };
+    let runtime = head.split_once("runtime ");
+    let runtime = runtime.and_then(|(_, rest)| rest.split_whitespace().next());
+    let section = Section {
+        runtime: runtime.map(str::to_owned),
+        figures: Vec::new(),
+    };
+    Some((name, section))
+}
+
+/// Percentiles of different times: those of the end are not all there.
+fn cut_off(sections: &BTreeMap<&str, Section>) -> Option<String> {
+    let times = sections.iter().map(|(name, section)| {
+        let time = section.runtime.as_deref();
+        (name, time.filter(|_| !section.figures.is_empty()))
+    });
+    let times: Vec<(&&str, Option<&str>)> = times.collect();
+    let (_, first) = times.first()?;
+    if times.iter().all(|(_, time)| time == first) {
+        return None;
+    }
+    let said = times.iter().map(|(name, time)| match time {
+        Some(seconds) => format!("{name} of {seconds} s"),
+        None => format!("{name} without any"),
+    });
+    let said: Vec<String> = said.collect();
+    Some(format!(
+        "the log ends in the middle of its percentiles: {}",
+        said.join(", ")
+    ))
 }
 
 fn percentile_of(section: &str, percentile: &str, value: f64) -> Measurement {

@@ -295,3 +295,97 @@ fn a_benchmark_that_took_no_time_is_no_run() {
     assert_eq!((imported.runs.len(), imported.faults.len()), (7, 3));
     assert!(faults(&imported).contains("nothing was measured"));
 }
+
+/// What schbench prints once: percentiles of the time so far, in microseconds.
+fn interval(seconds: u32, p99: u32, requests: u32, rps: u32) -> String {
+    let total = "(100 total samples)";
+    format!(
+        "Wakeup Latencies percentiles (usec) runtime {seconds} (s) {total}\n\t  50.0th: 6          (50 samples)\n\
+         \t* 99.0th: {p99}        (9 samples)\n\t  min=1, max=2000\n\
+         Request Latencies percentiles (usec) runtime {seconds} (s) {total}\n\t  50.0th: 5100       (50 samples)\n\
+         \t* 99.0th: {requests}       (9 samples)\n\t  min=1, max=12000\n\
+         RPS percentiles (requests) runtime {seconds} (s) {total}\n\t* 50.0th: {rps}        (5 samples)\n\
+         \t  min=190, max=222\n"
+    )
+}
+
+fn log_of_schbench(run: &str) -> String {
+    format!("log/{run}/iter-0/schbench/logs/schbench-2.log")
+}
+
+#[test]
+fn of_the_intervals_that_schbench_prints_the_last_one_counts() {
+    let files = Files::new();
+    for (run, p99) in [("6.1.0", 100), ("6.6.0", 80)] {
+        let halves = [interval(10, 999, 9000, 210), interval(20, p99, 9100, 211)];
+        let log = halves.join("current rps: 205.00\n") + "average rps: 207.50\n";
+        files.write(&log_of_schbench(run), &log);
+    }
+    let imported = files.read("mmtests", &["log"]);
+    assert_eq!((faults(&imported), imported.runs.len()), (String::new(), 2));
+    for (run, p99) in [("6.1.0", 100_000.0), ("6.6.0", 80_000.0)] {
+        near(mean(&imported, run, "wakeup_p99"), p99);
+        near(mean(&imported, run, "request_p99"), 9_100_000.0);
+        near(mean(&imported, run, "requests_per_sec_p50"), 211.0);
+    }
+}
+
+#[test]
+fn a_percentile_of_the_first_half_alone_is_none_of_the_whole_run() {
+    let files = Files::new();
+    let first = interval(10, 999, 9000, 210)
+        .replace("\t  min=1, max=2000\n", "\t  99.9th: 5000 (1 samples)\n");
+    assert!(first.contains("99.9th"));
+    let log = first + &interval(20, 100, 9100, 211);
+    files.write(&log_of_schbench("6.1.0"), &log);
+    let imported = files.read("mmtests", &["log"]);
+    let metrics = imported.runs[0].metrics.iter().map(|m| m.metric.as_str());
+    let expected = [
+        "request_p50",
+        "request_p99",
+        "requests_per_sec_p50",
+        "wakeup_p50",
+        "wakeup_p99",
+    ];
+    assert_eq!(metrics.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_log_of_schbench_that_ends_in_the_middle_is_said_and_not_mixed() {
+    let files = Files::new();
+    let second = interval(20, 100, 9100, 211);
+    let cut = second.find("Request Latencies").unwrap();
+    files.write(
+        &log_of_schbench("6.1.0"),
+        &(interval(10, 999, 9000, 210) + &second[..cut]),
+    );
+    let imported = files.read("mmtests", &["log"]);
+    let said = faults(&imported);
+    assert!(
+        said.contains("request of 10 s") && said.contains("wakeup of 20 s"),
+        "{said}"
+    );
+    assert_eq!(imported.runs.len(), 0);
+    // Its head alone was printed.
+    let head = second.find('\n').unwrap() + 1;
+    files.write(
+        &log_of_schbench("6.1.0"),
+        &(interval(10, 999, 9000, 210) + &second[..head]),
+    );
+    let said = faults(&files.read("mmtests", &["log"]));
+    assert!(said.contains("wakeup without any"), "{said}");
+}
+
+#[test]
+fn intervals_of_versions_that_say_no_time_are_read_to_the_last() {
+    let files = Files::new();
+    let table = |p99: u32| {
+        format!(
+            "Latency percentiles (usec)\n\t50.0000th: 9\n\t*99.0000th: {p99}\n\tmin=0, max=5038\n"
+        )
+    };
+    files.write(&log_of_schbench("4.9"), &(table(500) + &table(29)));
+    let imported = files.read("mmtests", &["log"]);
+    assert_eq!(faults(&imported), "");
+    near(mean(&imported, "4.9", "wakeup_p99"), 29_000.0);
+}

@@ -281,3 +281,18 @@ fn an_arm_is_called_by_its_words_and_a_path_by_its_file() {
         assert_eq!(parse_command_line(&line).unwrap().arms[1].name, name);
     }
 }
+
+#[test]
+fn a_deadline_policy_on_some_of_the_cpus_is_refused_before_anything_runs() {
+    for arm in [
+        "deadline:2ms/5ms+cpus=0",
+        "cpus=0+deadline:2ms/5ms",
+        "deadline:0.3ms/4ms/5ms+cpus=0-1",
+        "autogroup=off+deadline:2ms/5ms+cpus=1",
+    ] {
+        let refused = parse_command_line(&line(&["default", arm], &["wakeup"])).expect_err(arm);
+        let said = format!("{refused:?} {refused}");
+        let why = "only to threads that may run on all CPUs";
+        assert!(said.contains(why), "{arm}: {said}");
+    }
+}

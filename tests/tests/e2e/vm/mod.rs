@@ -7,6 +7,7 @@ mod container;
 mod deaths;
 mod documented;
 mod guests;
+mod isolation;
 mod kernels;
 mod manage;
 mod proof;

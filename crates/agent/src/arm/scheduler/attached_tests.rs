@@ -126,6 +126,41 @@ fn one_that_exits_at_once_is_an_error_with_its_last_words() {
 }
 
 #[test]
+fn options_that_a_version_does_not_have_are_told_in_its_own_words() {
+    for (printed, words) in [
+        // As clap says it, with the name that the option has now.
+        (
+            "error: unexpected argument '--slice-us' found\n\n  tip: a similar argument exists: \
+             '--slice-us-overutil'\n\nUsage: scx_rusty --slice-us-overutil <SLICE_US_OVERUTIL>",
+            &["unexpected argument '--slice-us'", "'--slice-us-overutil'"][..],
+        ),
+        (
+            "error: invalid value 'turbo' for '--power-mode <MODE>'\n  [possible values: auto, performance]",
+            &[
+                "invalid value 'turbo'",
+                "[possible values: auto, performance]",
+            ],
+        ),
+        (
+            "error: the argument '--autopilot' cannot be used with '--performance'",
+            &["'--autopilot' cannot be used with '--performance'"],
+        ),
+        // As getopt says it, for schedulers in C.
+        (
+            "scx_simple: unrecognized option '--fifo'",
+            &["unrecognized option '--fifo'"],
+        ),
+    ] {
+        let machine = Machine::new(&format!("cat >&2 <<'END'\n{printed}\nEND\nexit 2"));
+        let error = machine.attach(QUICK).unwrap_err().to_string();
+        assert!(
+            words.iter().all(|words| error.contains(words)),
+            "{printed}: {error}"
+        );
+    }
+}
+
+#[test]
 fn one_that_the_verifier_refuses_is_no_matter_of_its_arguments() {
     let machine = Machine::new(
         "cat >&2 <<'END'\nlibbpf: prog 'fake_init': BPF program load failed: -EACCES\n\
