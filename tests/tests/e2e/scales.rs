@@ -167,7 +167,8 @@ fn a_gate_and_a_comparison_of_two_runs_judge_misses_that_come_from_none() {
         let missed = of_nice(&gate("missed", by, 5));
         assert_eq!(missed["call"], "regression", "{by}: {missed}");
         let rose = missed["difference"]["low"].as_f64().unwrap();
-        assert!((3.0..3.1).contains(&rose), "{by}: {missed}");
+        // Figures are from 3.00 to 3.06, and the end of an interval may lie a little below them.
+        assert!((2.9..3.1).contains(&rose), "{by}: {missed}");
         let same = of_nice(&gate("once-more", by, 0));
         assert_eq!(same["call"], "same", "{by}: {same}");
     }
