@@ -164,15 +164,18 @@ fn has_bytes(dir: &Path) -> bool {
 fn verified_until(bench: &Bench, temporary: &Path, signal: Signal) -> Option<i32> {
     let mut command = bench.command(&["verify", "r.tar.gz"]);
     command.env("TMPDIR", temporary);
-    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("schedlab starts");
     while !has_bytes(temporary) {
-        if let Some(ended) = child.try_wait().unwrap() {
+        if let Some(ended) = child.try_wait().expect("it is ours") {
             return ended.code();
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    kill_process(Pid::from_child(&child), signal).unwrap();
-    child.wait().unwrap().code()
+    kill_process(Pid::from_child(&child), signal).expect("it runs");
+    child.wait().expect("it ends").code()
 }
 
 #[test]
