@@ -46,7 +46,7 @@ class BrokerTest {
 
   @BeforeEach
   void choosePorts() throws IOException {
-    ports = List.of(freePort(), freePort(), freePort());
+    ports = freePorts(3);
   }
 
   @AfterEach
@@ -54,9 +54,18 @@ class BrokerTest {
     outputs.keySet().forEach(Process::destroyForcibly);
   }
 
-  private static int freePort() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return socket.getLocalPort();
+  /** All are taken until the last one is known: a port that was given back may come again. */
+  private static List<Integer> freePorts(int count) throws IOException {
+    List<ServerSocket> sockets = new ArrayList<>();
+    try {
+      while (sockets.size() < count) {
+        sockets.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
+      }
+      return sockets.stream().map(ServerSocket::getLocalPort).toList();
+    } finally {
+      for (ServerSocket socket : sockets) {
+        socket.close();
+      }
     }
   }
 
