@@ -12,6 +12,7 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.springframework.util.FileSystemUtils;
@@ -21,8 +22,9 @@ final class BrokerProcess implements AutoCloseable {
 
   private static final Path JARS = Path.of("..", "target", "broker");
 
-  private final int port = freePort();
-  private final int healthPort = freePort();
+  private final List<Integer> ports = freePorts(3);
+  private final int port = ports.get(0);
+  private final int healthPort = ports.get(1);
   private final Path dir;
   private final Process process;
 
@@ -56,7 +58,7 @@ final class BrokerProcess implements AutoCloseable {
             "--port",
             Integer.toString(port),
             "--controller-port",
-            Integer.toString(freePort()),
+            Integer.toString(ports.get(2)),
             "--health-port",
             Integer.toString(healthPort));
     return new ProcessBuilder(line)
@@ -108,9 +110,18 @@ final class BrokerProcess implements AutoCloseable {
     return "127.0.0.1:" + port;
   }
 
-  private static int freePort() {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return socket.getLocalPort();
+  /** All are taken until the last one is known: a port that was given back may come again. */
+  private static List<Integer> freePorts(int count) {
+    List<ServerSocket> sockets = new ArrayList<>();
+    try {
+      while (sockets.size() < count) {
+        sockets.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
+      }
+      List<Integer> ports = sockets.stream().map(ServerSocket::getLocalPort).toList();
+      for (ServerSocket socket : sockets) {
+        socket.close();
+      }
+      return ports;
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
