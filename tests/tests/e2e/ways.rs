@@ -265,7 +265,7 @@ fn somebody_is_sent_results() {
     terminal.expect("runs: sleep 0.02");
     terminal.expect("Run this? [y/N]");
     terminal.press("n\n");
-    terminal.expect("not run");
+    terminal.expect("not started");
     assert_eq!(terminal.end().0.code(), Some(2));
     assert!(!bench.path("here").exists());
     let mut terminal = Terminal::start(&like, COLUMNS);
