@@ -22,8 +22,9 @@ mod way;
 
 pub use file::{
     Beside, PARTIAL, copy_file, create_file, create_new_file, make_cgroup, move_durably, open_file,
-    open_log, remove_cgroup, remove_empty_directory, remove_file, remove_recorded, sync_parent,
-    write_file, write_file_durably, write_file_with_rights, write_kernel_file, write_link,
+    open_log, remove_cgroup, remove_empty_directory, remove_file, remove_partials_of,
+    remove_recorded, sync_parent, write_file, write_file_durably, write_file_with_rights,
+    write_kernel_file, write_link,
 };
 pub use marked::{Holds, MARK, Marked, Part, Patience, has_mark, no_patience, remove_marked};
 pub use way::{

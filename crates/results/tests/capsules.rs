@@ -14,6 +14,7 @@ use results::capsule::{
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use tar::{EntryType, Header};
 use tempfile::TempDir;
 
@@ -98,7 +99,7 @@ fn unpacked(gzip: &[u8], limits: Limits) -> Result<(TempDir, PathBuf), ResultsEr
     fs::write(&file, gzip).unwrap();
     let into = dir.path().join("into");
     fs::create_dir(&into).unwrap();
-    let top = unpack(&file, &into, limits)?;
+    let top = unpack(&file, &into, limits, &AtomicBool::new(false))?;
     Ok((dir, top))
 }
 

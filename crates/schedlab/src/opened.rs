@@ -8,6 +8,7 @@ use results::capsule::{self, Limits};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The directory of some results; an unpacked capsule is removed at the end.
@@ -36,7 +37,7 @@ impl Opened {
             bytes: limits.unpack_limit,
         };
         Ok(Opened {
-            dir: capsule::unpack(path, &unpacked.into, limits)?,
+            dir: unpacked.unpack(path, limits)?,
             unpacked: Some(unpacked),
         })
     }
@@ -55,6 +56,9 @@ impl Opened {
 struct Unpacked {
     into: PathBuf,
     part: Arc<Mutex<Option<Part>>>,
+    /// Held while something is written there: what is removed meanwhile would be made again.
+    writing: Arc<Mutex<()>>,
+    interrupted: Arc<AtomicBool>,
     signals: Handle,
 }
 
@@ -66,12 +70,20 @@ impl Unpacked {
         let part = Arc::new(Mutex::new(Some(part)));
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
-        let of_thread = Arc::clone(&part);
+        let (writing, interrupted) = (Arc::<Mutex<()>>::default(), Arc::<AtomicBool>::default());
+        let of_thread = (
+            Arc::clone(&part),
+            Arc::clone(&writing),
+            Arc::clone(&interrupted),
+        );
         std::thread::spawn(move || {
+            let (part, writing, interrupted) = of_thread;
             for _ in signals.forever() {
                 // A run that is under way ends in order.
                 if !measure::ends_in_order() {
-                    remove(&of_thread);
+                    interrupted.store(true, Ordering::SeqCst);
+                    let _done = writing.lock();
+                    remove(&part);
                     std::process::exit(exit::INTERRUPTED.into());
                 }
             }
@@ -79,8 +91,21 @@ impl Unpacked {
         Ok(Unpacked {
             into,
             part,
+            writing,
+            interrupted,
             signals: handle,
         })
+    }
+}
+
+impl Unpacked {
+    fn unpack(&self, capsule: &Path, limits: Limits) -> Result<PathBuf, CliError> {
+        let _writing = self.writing.lock();
+        let unpacked = capsule::unpack(capsule, &self.into, limits, &self.interrupted);
+        match self.interrupted.load(Ordering::SeqCst) {
+            true => Err(CliError::Interrupted),
+            false => Ok(unpacked?),
+        }
     }
 }
 

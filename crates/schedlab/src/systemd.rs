@@ -73,8 +73,17 @@ pub fn write(path: &Path, text: &str) -> Result<(), CliError> {
     doors::written::write_file_durably(path, text).map_err(|e| refused("write", path, &e))
 }
 
+/// Removes what is left of units beside their places, where they were written by a process that was killed.
+pub fn remove_partials(units: &[PathBuf]) -> Result<(), CliError> {
+    let removed = |unit: &PathBuf| {
+        doors::written::remove_partials_of(unit).map_err(|e| refused("clear", unit, &e))
+    };
+    units.iter().try_for_each(removed)
+}
+
 /// Removes units that are there.
 pub fn remove(units: &[PathBuf]) -> Result<(), CliError> {
+    remove_partials(units)?;
     for file in units.iter().filter(|file| file.exists()) {
         doors::written::remove_file(file).map_err(|e| refused("remove", file, &e))?;
     }

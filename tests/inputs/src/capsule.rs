@@ -13,6 +13,7 @@ use results::capsule::{Limits, check_sums, unpack};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// Small, so that the limits are met.
 const LIMITS: Limits = Limits { bytes: 1 << 20 };
@@ -24,7 +25,7 @@ pub fn capsule(input: &[u8]) {
     fs::write(&file, gzipped(input)).expect("room for it");
     let into = dir.path().join("into");
     fs::create_dir(&into).expect("a new directory");
-    let unpacked = unpack(&file, &into, LIMITS);
+    let unpacked = unpack(&file, &into, LIMITS, &AtomicBool::new(false));
     let bytes = look_through(&into);
     assert!(bytes <= LIMITS.bytes, "{bytes} bytes");
     let names = fs::read_dir(dir.path()).expect("it is there").count();

@@ -12,6 +12,10 @@ use tempfile::NamedTempFile;
 
 /// Prefix of what is being written. It is left over only by a crash.
 pub const PARTIAL: &str = ".partial-";
+/// Characters of a place's name in that of the file beside it.
+const SHOWN_NAME: usize = 40;
+/// Characters that tempfile adds.
+const RANDOM: usize = 6;
 /// Rights of a new file, less the umask.
 const FOR_ALL: u32 = 0o666;
 const RIGHTS: u32 = 0o777;
@@ -121,7 +125,7 @@ impl Beside {
         refuse_file_of_another(&place)?;
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         // Names have at most 255 bytes.
-        let name: String = name.chars().take(40).collect();
+        let name: String = name.chars().take(SHOWN_NAME).collect();
         let directory = place.parent().unwrap_or(Path::new("/"));
         let file = tempfile::Builder::new()
             .prefix(&format!("{PARTIAL}{name}-"))
@@ -178,6 +182,27 @@ impl Beside {
         self.put()?;
         sync_parent(&place)
     }
+}
+
+/// Removes what a process left beside a place that was killed while it wrote there ([`Beside`]).
+pub fn remove_partials_of(place: &Path) -> io::Result<()> {
+    let place = match real_place(place) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        place => place?,
+    };
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let name: String = name.chars().take(SHOWN_NAME).collect();
+    let prefix = format!("{PARTIAL}{name}-");
+    for entry in fs::read_dir(place.parent().unwrap_or(Path::new("/")))? {
+        let entry = entry?;
+        let found = entry.file_name();
+        let found = found.to_string_lossy();
+        let random = found.strip_prefix(&prefix);
+        if random.is_some_and(|random| random.len() == RANDOM && !random.contains('-')) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// A rename is on disk only when its directory is.
@@ -419,6 +444,26 @@ mod tests {
         let missing = write_kernel_file(&dir.path().join("knob"), "1").unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
         assert_eq!(names(dir.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn only_what_was_being_written_to_a_place_is_removed_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("a.service");
+        let left = Beside::of(&place).unwrap().path().to_owned();
+        fs::write(&left, "half").unwrap();
+        let others = [
+            ".partial-a.service-b-XXXXXX",
+            ".partial-a.timer-XXXXXX",
+            "a.service",
+        ];
+        for other in others {
+            fs::write(dir.path().join(other), "").unwrap();
+        }
+        remove_partials_of(&place).unwrap();
+        assert!(!left.exists());
+        assert!(others.iter().all(|other| dir.path().join(other).exists()));
+        remove_partials_of(&dir.path().join("none/b.service")).unwrap();
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tar::{Entry, EntryType};
 
 /// More entries than a full plan has files is no honest capsule.
@@ -53,10 +54,16 @@ impl Default for Limits {
     }
 }
 
-/// Unpacks the capsule `file` below `into`; gives the results directory.
-pub fn unpack(file: &Path, into: &Path, limits: Limits) -> Result<PathBuf, ResultsError> {
+/// Unpacks the capsule `file` below `into`; gives the results directory. Nothing more is written once
+/// `interrupted` is set.
+pub fn unpack(
+    file: &Path,
+    into: &Path,
+    limits: Limits,
+    interrupted: &AtomicBool,
+) -> Result<PathBuf, ResultsError> {
     let reader = open_file(file).map_err(wrong("opening", file))?;
-    let top = unpack_from(reader, into, limits).map_err(|fault| match fault {
+    let top = unpack_from(reader, into, limits, interrupted).map_err(|fault| match fault {
         Fault::Capsule(why) => ResultsError::Capsule {
             path: file.to_owned(),
             why,
@@ -92,7 +99,12 @@ fn fault<T>(why: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Capsule(why.into()))
 }
 
-fn unpack_from(reader: impl Read, into: &Path, limits: Limits) -> Result<Option<PathBuf>, Fault> {
+fn unpack_from(
+    reader: impl Read,
+    into: &Path,
+    limits: Limits,
+    interrupted: &AtomicBool,
+) -> Result<Option<PathBuf>, Fault> {
     // All members: tar(1) reads them as one stream too.
     let mut archive = tar::Archive::new(MultiGzDecoder::new(reader));
     let mut unpacking = Unpacking {
@@ -107,6 +119,9 @@ fn unpack_from(reader: impl Read, into: &Path, limits: Limits) -> Result<Option<
     for (count, entry) in archive.entries()?.raw(true).enumerate() {
         if count >= MOST_ENTRIES {
             return fault(format!("it has more than {MOST_ENTRIES} entries"));
+        }
+        if interrupted.load(Ordering::SeqCst) {
+            return fault("it was interrupted");
         }
         unpacking.entry(entry?)?;
     }

@@ -63,6 +63,7 @@ fn remove(name: &str) -> Result<(), CliError> {
     let name = unit_name(name);
     let files = ["timer", "service"].map(|kind| unit(&name, kind));
     if !files.iter().any(|file| file.exists()) {
+        systemd::remove_partials(&files)?;
         let what = format!("there is no service {name}");
         return Err(CliError::usage(
             what,

@@ -22,6 +22,18 @@ pub fn trials(bench: &Bench) -> Vec<StoredTrial> {
         .trials
 }
 
+/// The trials that count. What made others void is printed: a busy machine may hold a guest up, and the trial
+/// is repeated then.
+#[expect(clippy::print_stdout, reason = "it is read where the test fails")]
+pub fn trials_that_count(bench: &Bench) -> Vec<StoredTrial> {
+    let mut all = trials(bench);
+    all.retain(|stored| {
+        let why = stored.trial.result.state.why();
+        why.inspect(|why| println!("repeated: {why}")).is_none()
+    });
+    all
+}
+
 /// Facts that held for the whole trial.
 pub fn fact<'a>(result: &'a TrialResult, what: &str) -> &'a Fact {
     let mut facts = result.evidence.facts.iter();
