@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// `nobody` and `nogroup` of Debian, where passwd(5) has no other.
 const NOBODY: u32 = 65_534;
-/// Of the numbers that systemd keeps for users that are there for a while (`DynamicUser=`), so that no
-/// user of a machine has it.
+/// Number of the user of builds. It is one of those that systemd keeps for users that are there for a while
+/// (`DynamicUser=`), so that no user of a machine has it.
 const BUILDS: u32 = 64_957;
 
 /// A user of this machine, with the rights that a program gets.

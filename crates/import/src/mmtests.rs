@@ -224,7 +224,7 @@ pub fn schbench_log(path: &Path, text: &str) -> Result<Vec<Found>, ImportError> 
 /// The percentiles that were printed last of one quantity, and the time that they are of.
 #[derive(Default)]
 struct Section {
-    /// Of older versions, which say no time, nothing.
+    /// Time that it took; older versions do not say it.
     runtime: Option<String>,
     figures: Vec<Measurement>,
 }

@@ -296,7 +296,7 @@ fn a_benchmark_that_took_no_time_is_no_run() {
     assert!(faults(&imported).contains("nothing was measured"));
 }
 
-/// What schbench prints once: percentiles of the time so far, in microseconds.
+/// One interval as schbench prints it: percentiles of the time so far, in microseconds.
 fn interval(seconds: u32, p99: u32, requests: u32, rps: u32) -> String {
     let total = "(100 total samples)";
     format!(

@@ -9,7 +9,7 @@ use model::printable::one_line;
 pub struct Question<'a> {
     /// All that would start; shown first.
     pub shown: &'a str,
-    /// What is asked then: "Run this?"
+    /// The question then: "Run this?"
     pub asked: &'a str,
     /// The option that answers beforehand was given.
     pub yes: bool,
@@ -35,8 +35,8 @@ impl Question<'_> {
     }
 }
 
-/// What a connection to the target starts: a command of a configuration of ssh, a program that is copied
-/// there. One line for each.
+/// Things that a connection to the target starts: a command of a configuration of ssh, a program that is
+/// copied there. One line for each.
 pub fn started_by_connecting(target: &TargetSpec) -> Result<Vec<String>, CliError> {
     let brought = target::starts_by_connecting(target).map_err(plan::PlanError::from)?;
     let lines = brought.iter().map(|(how, what)| {

@@ -135,7 +135,7 @@ fn check_keys(arm: &Arm, daemon: &Daemon) -> Result<(), Invalid> {
     }
 }
 
-/// What this machine lacks for the arm.
+/// An error that says what this machine lacks for the arm.
 fn lacks(root: &Path, arm: &Arm, daemon: &Daemon) -> Result<(), NoDaemon> {
     let found = daemon::find(root, daemon)?;
     let no = |what: String, remedy: &str| NoDaemon {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of a command's name that the kernel keeps (`TASK_COMM_LEN` without its end).
 const LONGEST_NAME: usize = 15;
 
-/// What was found of a daemon.
+/// A daemon as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Its processes.

@@ -19,7 +19,7 @@ const MOST_LOOKS: usize = 100;
 /// Parents above parents.
 const MOST_PARENTS: usize = 64;
 
-/// What an arm gives the threads of a daemon.
+/// The state that an arm gives the threads of a daemon.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
     /// Policy.
@@ -63,7 +63,7 @@ pub struct Before {
 }
 
 impl Given {
-    /// What the arm gives its daemon.
+    /// The state that the arm gives its daemon.
     pub fn of(arm: &Arm) -> Self {
         let is_for_it = arm.to == Role::Daemon;
         let policy = arm.policy.as_ref().filter(|_| is_for_it);

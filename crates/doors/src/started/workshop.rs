@@ -1,6 +1,6 @@
 //! Place of builds of somebody's source. Build scripts, make files and procedural macros run during
 //! a build: where root builds, they run as a user who is nobody else, in a directory of that user's.
-//! What a build leaves meets only later builds of the same source, and no process of it is left.
+//! Files that a build leaves are seen by later builds of the same source only, and no process of it is left.
 
 use super::{Agreed, named};
 use crate::read::{LARGE_FILE_BYTES, copy_within, open_file_here};

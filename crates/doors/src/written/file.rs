@@ -123,12 +123,9 @@ impl Beside {
             return Err(ErrorKind::IsADirectory.into());
         }
         refuse_file_of_another(&place)?;
-        let name = place.file_name().unwrap_or_default().to_string_lossy();
-        // Names have at most 255 bytes.
-        let name: String = name.chars().take(SHOWN_NAME).collect();
         let directory = place.parent().unwrap_or(Path::new("/"));
         let file = tempfile::Builder::new()
-            .prefix(&format!("{PARTIAL}{name}-"))
+            .prefix(&prefix_beside(&place))
             .permissions(Permissions::from_mode(FOR_ALL))
             .tempfile_in(directory)?;
         let beside = Beside { file, place };
@@ -184,15 +181,20 @@ impl Beside {
     }
 }
 
+/// Beginning of the name of a file that is written beside its place. Names have at most 255 bytes.
+fn prefix_beside(place: &Path) -> String {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let shown: String = name.chars().take(SHOWN_NAME).collect();
+    format!("{PARTIAL}{shown}-")
+}
+
 /// Removes what a process left beside a place that was killed while it wrote there ([`Beside`]).
 pub fn remove_partials_of(place: &Path) -> io::Result<()> {
     let place = match real_place(place) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
         place => place?,
     };
-    let name = place.file_name().unwrap_or_default().to_string_lossy();
-    let name: String = name.chars().take(SHOWN_NAME).collect();
-    let prefix = format!("{PARTIAL}{name}-");
+    let prefix = prefix_beside(&place);
     for entry in fs::read_dir(place.parent().unwrap_or(Path::new("/")))? {
         let entry = entry?;
         let found = entry.file_name();

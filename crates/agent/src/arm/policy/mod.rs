@@ -125,7 +125,7 @@ fn grouped_by_session(root: &Path, arm: &Arm) -> Option<Warning> {
     })
 }
 
-/// What trials on this machine will warn of, as far as it is known before the first one.
+/// Warnings that trials on this machine will give, as far as they are known before the first one.
 pub fn foreseen(root: &Path, experiment: &Experiment) -> Vec<Warning> {
     let arms = experiment.arms.iter();
     let as_it_is = arms.filter(|arm| !arm.tunables.contains_key("autogroup"));

@@ -16,7 +16,7 @@ pub struct Shape {
     evidence: bool,
     /// The evidence in words too.
     in_words: bool,
-    /// What it does without in narrower and narrower terminals.
+    /// Steps that take something from it, for narrower and narrower terminals.
     loses: &'static [fn(&mut Shape)],
 }
 
