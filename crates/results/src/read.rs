@@ -114,13 +114,18 @@ fn system(dir: &Path, experiment: &Experiment, starts: &[Start]) -> Result<Syste
 /// Experiment and plan of a directory in a format that this version knows.
 pub fn read_plan(dir: &Path) -> Result<(Experiment, Plan), ResultsError> {
     read_manifest(dir)?;
-    let place = dir.join(files::EXPERIMENT);
-    let experiment: Experiment = read_json(&place)?;
-    experiment.check().map_err(invalid(&place))?;
+    let experiment = read_experiment(&dir.join(files::EXPERIMENT))?;
     let place = dir.join(files::PLAN);
     let plan: Plan = read_json(&place)?;
     plan.check(&experiment).map_err(invalid(&place))?;
     Ok((experiment, plan))
+}
+
+/// The experiment of a file, which is checked.
+pub(crate) fn read_experiment(file: &Path) -> Result<Experiment, ResultsError> {
+    let experiment: Experiment = read_json(file)?;
+    experiment.check().map_err(invalid(file))?;
+    Ok(experiment)
 }
 
 fn invalid(path: &Path) -> impl Fn(Invalid) -> ResultsError {

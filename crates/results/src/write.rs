@@ -1,9 +1,9 @@
 //! Writing a results directory.
 
 use crate::capsule::Found;
-use crate::files::{self, io, json, read_json, write_synced, write_whole};
+use crate::files::{self, io, json, write_synced, write_whole};
 use crate::fleet::{self, is_fleet};
-use crate::read::{read_manifest, read_starts};
+use crate::read::{read_experiment, read_manifest, read_starts};
 use crate::{Manifest, ResultsError, RunState};
 use doors::written::{self, Holds, Marked, Patience};
 use model::{Calibration, Experiment, Machine, Plan, Start, Trial, TrialFile, Warning};
@@ -96,11 +96,7 @@ impl Held {
 
     /// The experiment of the run, or of all machines.
     pub fn experiment(&self) -> Result<Experiment, ResultsError> {
-        let path = self.dir().join(self.experiment_file());
-        let experiment: Experiment = read_json(&path)?;
-        let checked = experiment.check();
-        checked.map_err(|source| ResultsError::Invalid { path, source })?;
-        Ok(experiment)
+        read_experiment(&self.dir().join(self.experiment_file()))
     }
 
     /// Replaces the experiment by the same one with another end.

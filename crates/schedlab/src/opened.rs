@@ -55,9 +55,8 @@ impl Opened {
 /// the next command that unpacks one removes it.
 struct Unpacked {
     into: PathBuf,
+    /// Locked while something is written there: what is removed meanwhile would be made again.
     part: Arc<Mutex<Option<Part>>>,
-    /// Held while something is written there: what is removed meanwhile would be made again.
-    writing: Arc<Mutex<()>>,
     interrupted: Arc<AtomicBool>,
     signals: Handle,
 }
@@ -70,19 +69,14 @@ impl Unpacked {
         let part = Arc::new(Mutex::new(Some(part)));
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
-        let (writing, interrupted) = (Arc::<Mutex<()>>::default(), Arc::<AtomicBool>::default());
-        let of_thread = (
-            Arc::clone(&part),
-            Arc::clone(&writing),
-            Arc::clone(&interrupted),
-        );
+        let interrupted = Arc::<AtomicBool>::default();
+        let of_thread = (Arc::clone(&part), Arc::clone(&interrupted));
         std::thread::spawn(move || {
-            let (part, writing, interrupted) = of_thread;
+            let (part, interrupted) = of_thread;
             for _ in signals.forever() {
                 // A run that is under way ends in order.
                 if !measure::ends_in_order() {
                     interrupted.store(true, Ordering::SeqCst);
-                    let _done = writing.lock();
                     remove(&part);
                     std::process::exit(exit::INTERRUPTED.into());
                 }
@@ -91,7 +85,6 @@ impl Unpacked {
         Ok(Unpacked {
             into,
             part,
-            writing,
             interrupted,
             signals: handle,
         })
@@ -100,7 +93,7 @@ impl Unpacked {
 
 impl Unpacked {
     fn unpack(&self, capsule: &Path, limits: Limits) -> Result<PathBuf, CliError> {
-        let _writing = self.writing.lock();
+        let _writing = self.part.lock();
         let unpacked = capsule::unpack(capsule, &self.into, limits, &self.interrupted);
         match self.interrupted.load(Ordering::SeqCst) {
             true => Err(CliError::Interrupted),
