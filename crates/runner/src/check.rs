@@ -41,12 +41,17 @@ pub fn check(
     };
     for boot in boots {
         on_step(&target.opening(&boot));
-        let mut connection = Connection::open(target, &boot, build)?;
-        let experiment = match target.can().reboots {
-            true => only_arms_of(experiment, &running(experiment, &mut connection)?),
-            false => only_arms_of(experiment, &boot),
+        let reboots = target.can().reboots;
+        let ask = |connection: &mut Connection| {
+            let experiment = match reboots {
+                true => only_arms_of(experiment, &running(experiment, connection)?),
+                false => only_arms_of(experiment, &boot),
+            };
+            let missing = connection.check(&experiment, side)?;
+            Ok((experiment, missing))
         };
-        let missing = connection.check(&experiment, side)?;
+        let (mut connection, (experiment, missing)) =
+            Connection::open_and_ask(target, &boot, build, ask)?;
         if !missing.is_empty() {
             problems.extend(missing);
             continue;

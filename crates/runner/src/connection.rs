@@ -16,6 +16,8 @@ pub(crate) const LOOK: Duration = Duration::from_millis(500);
 /// An agent that is silent for so long hangs, or its machine does: beyond what the step
 /// under way takes by its own limit, and where it only reads.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Boots of a machine until its agent answers the first questions.
+const ATTEMPTS: u32 = 2;
 
 pub(crate) struct Connection {
     session: Box<dyn Session>,
@@ -68,11 +70,36 @@ impl Patience {
 impl Connection {
     /// Start an agent and see that it is the same build of schedlab as we are.
     pub fn open(target: &mut dyn Target, boot: &Boot, own: &Build) -> Result<Self, RunError> {
-        let mut connection = Connection {
-            session: target.open(boot)?,
-        };
-        connection.hello(own)?;
+        let (connection, ()) = Connection::open_and_ask(target, boot, own, |_| Ok(()))?;
         Ok(connection)
+    }
+
+    /// Starts an agent and asks it. A machine that was booted for it and hangs is booted once more: an
+    /// emulated guest does that once in some hundred boots, and nothing was measured there yet.
+    pub fn open_and_ask<T>(
+        target: &mut dyn Target,
+        boot: &Boot,
+        own: &Build,
+        ask: impl Fn(&mut Connection) -> Result<T, RunError>,
+    ) -> Result<(Self, T), RunError> {
+        let mut left = match target.can().kernels {
+            true => ATTEMPTS - 1,
+            false => 0,
+        };
+        loop {
+            let mut connection = Connection {
+                session: target.open(boot)?,
+            };
+            let asked = connection.hello(own).and_then(|()| ask(&mut connection));
+            match asked {
+                Err(RunError::Target(TargetError::Gone { why, tail })) if left > 0 => {
+                    tracing::warn!("the agent is gone before its first trial, another boot: {why}");
+                    tracing::warn!("the last that was seen of its machine:\n{tail}");
+                    left -= 1;
+                }
+                asked => return Ok((connection, asked?)),
+            }
+        }
     }
 
     /// Goes on with an agent that was saved, which has been greeted already.
@@ -194,7 +221,9 @@ impl Connection {
 
     fn silent(&mut self, patience: &Patience) -> RunError {
         let why = patience.in_words();
-        let tail = self.console().unwrap_or_default();
+        let last = [self.console(), self.session.state_of_machine()];
+        let said = last.into_iter().flatten().filter(|text| !text.is_empty());
+        let tail = said.collect::<Vec<_>>().join("\n");
         TargetError::Gone { why, tail }.into()
     }
 }

@@ -199,16 +199,18 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A kernel that comes up for the first time since the run was started: it must have
-    /// what its arms need, and is put on record.
-    fn look_at(&mut self, boot: &Boot) -> Result<(), RunError> {
+    /// An agent on a kernel that comes up for the first time since the run was started: it must
+    /// have what its arms need, and is put on record.
+    fn open_and_look(&mut self, boot: &Boot) -> Result<(), RunError> {
         let side = self.side();
-        let connection = connected(&mut self.connection)?;
-        let problems = connection.check(&only_arms_of(self.experiment, boot), side)?;
-        if !problems.is_empty() {
-            return Err(RunError::Unmet(problems));
-        }
-        let mut system = connection.probe()?;
+        let experiment = only_arms_of(self.experiment, boot);
+        let ask = |connection: &mut Connection| match connection.check(&experiment, side)? {
+            problems if problems.is_empty() => connection.probe(),
+            problems => Err(RunError::Unmet(problems)),
+        };
+        let (connection, mut system) =
+            Connection::open_and_ask(self.target, boot, &self.build, ask)?;
+        self.connection = Some(connection);
         system.facts.extend(self.target.facts());
         self.record(Machine {
             kernel: boot.kernel.clone(),
@@ -639,12 +641,13 @@ impl<'a> Run<'a> {
         (self.sink)(Event::Step {
             step: &self.target.opening(boot),
         });
-        self.connection = Some(Connection::open(self.target, boot, &self.build)?);
-        self.in_use = Some((boot.clone(), turn));
-        if !self.looked_at.contains(boot) {
-            self.look_at(boot)?;
+        if self.looked_at.contains(boot) {
+            self.connection = Some(Connection::open(self.target, boot, &self.build)?);
+        } else {
+            self.open_and_look(boot)?;
             self.looked_at.insert(boot.clone());
         }
+        self.in_use = Some((boot.clone(), turn));
         Ok(())
     }
 

@@ -196,6 +196,17 @@ pub fn unrestored(failed: &[String]) -> CliError {
     }
 }
 
+/// A machine or an agent that is gone, with the last lines that it left. They are indented, so that
+/// none looks like one of ours.
+fn gone(error: &dyn Display, tail: &str) -> CliError {
+    let lines = tail.lines().map(one_line);
+    let last: String = lines.map(|line| format!("\n    {line}")).collect();
+    match last.is_empty() {
+        true => CliError::internal(error),
+        false => CliError::internal(format!("{error}\nThe last that was seen of it:{last}")),
+    }
+}
+
 impl From<results::ResultsError> for CliError {
     fn from(error: results::ResultsError) -> Self {
         use results::ResultsError::{InUse, NeverBegan, NotMerged, NotResults, Occupied, TooNew};
@@ -226,6 +237,7 @@ impl From<target::TargetError> for CliError {
     fn from(error: target::TargetError) -> Self {
         match error {
             target::TargetError::Unmet(problem) => CliError::Unmet(vec![problem]),
+            target::TargetError::Gone { ref tail, .. } => gone(&error, tail),
             error => CliError::internal(error),
         }
     }
@@ -236,6 +248,7 @@ impl From<vm::VmError> for CliError {
         match error {
             vm::VmError::Unmet(problem) => CliError::Unmet(vec![problem]),
             vm::VmError::Interrupted => CliError::Interrupted,
+            vm::VmError::Gone { ref tail, .. } => gone(&error, tail),
             error => CliError::internal(error),
         }
     }
@@ -333,5 +346,27 @@ impl From<schedulers::Error> for CliError {
             }]),
             _ => CliError::internal(message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_that_is_gone_is_shown_with_the_last_lines_of_its_console() {
+        let gone = |tail: &str| {
+            let error = target::TargetError::Gone {
+                why: "signal 9".to_owned(),
+                tail: tail.to_owned(),
+            };
+            Shown(error.into()).to_string()
+        };
+        assert_eq!(gone(""), "the agent ended: signal 9");
+        let shown = gone("Kernel panic\n\u{1b}[2JHLT=1");
+        let expected =
+            "the agent ended: signal 9\nThe last that was seen of it:\n    Kernel panic\n    ";
+        assert!(shown.starts_with(expected), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "{shown}");
     }
 }

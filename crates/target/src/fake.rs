@@ -49,6 +49,8 @@ pub struct FakeTarget {
     pub asked: Option<String>,
     /// Does a kernel come up?
     pub comes_up: fn(Option<&str>) -> bool,
+    /// Number of next agents that are gone before they answer anything.
+    pub never_answer: Arc<AtomicU32>,
     /// Facts that machines are known by.
     pub facts: Vec<Fact>,
     /// The program that is said to have been started as the scheduler, in every trial.
@@ -89,6 +91,7 @@ impl FakeTarget {
             release_of: |_| String::new(),
             asked: None,
             comes_up: |_| true,
+            never_answer: Arc::default(),
             facts: Vec::new(),
             scheduler: None,
             applied_ns: |_| 0,
@@ -146,7 +149,7 @@ impl Target for FakeTarget {
             ports_taken: Arc::clone(&self.ports_taken),
             replies: VecDeque::new(),
             after_load: None,
-            dead: false,
+            dead: take_one(&self.never_answer),
         }))
     }
 }
@@ -155,6 +158,12 @@ impl Target for FakeTarget {
 const LISTENING_AT: u16 = 8080;
 /// Added to the number of a port that is forwarded.
 const FORWARDED: u16 = 1000;
+
+/// Whether one was left.
+fn take_one(left: &AtomicU32) -> bool {
+    let one_less = |left: u32| left.checked_sub(1);
+    left.fetch_update(Relaxed, Relaxed, one_less).is_ok()
+}
 
 fn gone() -> TargetError {
     TargetError::Gone {
@@ -244,9 +253,7 @@ impl FakeSession {
 
 impl Session for FakeSession {
     fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
-        let left = self.ports_taken.load(Relaxed);
-        if left > 0 {
-            self.ports_taken.store(left - 1, Relaxed);
+        if take_one(&self.ports_taken) {
             return Err(TargetError::Io {
                 step: "forward ports of",
                 object: "the fake".to_owned(),

@@ -183,6 +183,11 @@ pub trait Session: Send {
         None
     }
 
+    /// State of the machine under an agent that does not answer, where somebody else can be asked.
+    fn state_of_machine(&mut self) -> Option<String> {
+        None
+    }
+
     /// Saves the machine with its agent and ends it, for a target that resets to a snapshot.
     fn save(self: Box<Self>) -> Result<Saved, TargetError> {
         Err(TargetError::Unmet(Problem {

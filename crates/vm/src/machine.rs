@@ -148,6 +148,12 @@ impl Machine {
         Ok(guard)
     }
 
+    /// State of QEMU and of each CPU, for a guest that does not answer: whether it runs, and where.
+    pub fn state(&self) -> String {
+        let asked = self.monitor().and_then(|mut monitor| monitor.state());
+        asked.unwrap_or_else(|error| format!("QEMU does not answer either: {error}"))
+    }
+
     /// End it; nothing in it is worth a clean shutdown.
     pub(crate) fn end(&self) {
         // It may be gone already, which is what is wanted.

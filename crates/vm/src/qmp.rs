@@ -109,11 +109,28 @@ impl Monitor {
         Ok(thread_ids(&self.run("query-cpus-fast", json!({}))?))
     }
 
+    /// State of the guest, and of each CPU the instruction that it is at and whether it halts there.
+    pub fn state(&mut self) -> io::Result<String> {
+        let state = self.run("query-status", json!({}))?;
+        let command = json!({ "command-line": "info registers -a" });
+        let registers = self.run("human-monitor-command", command)?;
+        let status = state["status"].as_str().unwrap_or("unknown");
+        let registers = registers.as_str().unwrap_or_default();
+        Ok(format!("QEMU says: {status}\n{}", places_of(registers)))
+    }
+
     fn message(&mut self) -> io::Result<Value> {
         let line = doors::read::line_within(&mut self.stream, MAX_LINE)?;
         let line = line.ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(serde_json::from_slice(&line)?)
     }
+}
+
+/// The headline of each CPU and its line with the instruction pointer.
+fn places_of(registers: &str) -> String {
+    let lines = registers.lines().map(str::trim);
+    let kept = lines.filter(|line| line.starts_with("CPU#") || line.starts_with("RIP="));
+    kept.collect::<Vec<_>>().join("\n")
 }
 
 fn thread_ids(cpus: &Value) -> Vec<i32> {
@@ -157,6 +174,19 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(monitor.vcpu_threads().unwrap(), [11, 12]);
+    }
+
+    #[test]
+    fn the_state_of_a_guest_says_where_each_cpu_is() {
+        let mut monitor = monitor_that_says(&[
+            r#"{"QMP": {}}"#,
+            r#"{"return": {}}"#,
+            r#"{"return": {"status": "running"}}"#,
+            r#"{"return": "\r\nCPU#0\r\nRAX=1\r\nRIP=ffffffff81 RFL=2 HLT=1\r\nCPU#1\r\nRIP=12 HLT=0\r\n"}"#,
+        ])
+        .unwrap();
+        let expected = "QEMU says: running\nCPU#0\nRIP=ffffffff81 RFL=2 HLT=1\nCPU#1\nRIP=12 HLT=0";
+        assert_eq!(monitor.state().unwrap(), expected);
     }
 
     #[test]

@@ -107,3 +107,24 @@ fn a_kernel_that_never_comes_up_is_given_up_and_the_others_go_on() {
             >= 3
     );
 }
+
+#[test]
+fn a_machine_whose_agent_does_not_answer_is_booted_once_more() {
+    use std::sync::atomic::Ordering::Relaxed;
+    let boots_of = |silent: u32| {
+        let mut wanted = experiment(&["old", "new"]);
+        wanted.stop.max_blocks = 2;
+        wanted.stop.min_blocks = 2;
+        let place = Place::new(wanted);
+        let target = FakeTarget::new(|_| took(1.0));
+        target.never_answer.store(silent, Relaxed);
+        let boots = target.boots.clone();
+        let ended = place.run_with(target, place.writer(), Vec::new(), |_, _| {});
+        let boots = boots.lock().unwrap().len();
+        (boots, ended.map_err(|e| e.to_string()))
+    };
+    assert_eq!(boots_of(0), (1, Ok(Outcome::Done)));
+    assert_eq!(boots_of(1), (2, Ok(Outcome::Done)));
+    let gone = "the agent ended: signal 9".to_owned();
+    assert_eq!(boots_of(2), (2, Err(gone)), "and not for ever");
+}

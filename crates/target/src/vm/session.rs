@@ -142,6 +142,10 @@ impl Session for VmSession {
         Some(self.guest.machine.console.take())
     }
 
+    fn state_of_machine(&mut self) -> Option<String> {
+        Some(self.guest.machine.state())
+    }
+
     fn host_readings(&mut self) -> Vec<Measurement> {
         self.watch.readings()
     }
