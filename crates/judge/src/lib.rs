@@ -14,6 +14,7 @@ pub use stats::{Judgement, Params, Verdict};
 
 use model::turns::Span;
 use model::{Experiment, Own, Plan, Scale, StopRule, Trial, Workload};
+use results::turns::Process;
 use results::{Overload, Pair};
 
 /// Blocks below which there is no evidence.
@@ -64,21 +65,27 @@ pub fn judge_pairs(
         let xs: Vec<f64> = pairs.iter().filter_map(Pair::log_ratio).collect();
         return judge_blocks(&xs, better, stop);
     }
-    let pairs: Vec<&Pair> = pairs.iter().filter(|p| p.difference().is_some()).collect();
-    let xs: Vec<f64> = pairs.iter().filter_map(|pair| pair.difference()).collect();
+    let xs: Vec<f64> = pairs.iter().filter_map(Pair::difference).collect();
     let said = own.and_then(|own| own.smallest_effect);
+    let smallest_effect = smallest_difference(said, pairs, stop);
     let params = Params {
-        smallest_effect: said.unwrap_or_else(|| stop.smallest_effect * level(&pairs, stop)),
+        smallest_effect,
         ..params(better, stop)
     };
     stats::differences::judge(&xs, &params)
 }
 
+/// Smallest difference that is of interest: what the experiment says, or its share of the level.
+fn smallest_difference(said: Option<f64>, pairs: &[Pair], stop: &StopRule) -> f64 {
+    said.unwrap_or_else(|| stop.smallest_effect * level(pairs, stop))
+}
+
 /// Level of a metric of differences: the median of the larger sizes of the first blocks that can decide, or
 /// their mean where most are 0. It does not know which arm has which figure, and no later block moves it.
-fn level(pairs: &[&Pair], stop: &StopRule) -> f64 {
+fn level(pairs: &[Pair], stop: &StopRule) -> f64 {
     let fewest = stats::randomization::fewest_pairs(alpha(stop)) as usize;
-    let sizes = pairs.iter().take(fewest);
+    let counted = pairs.iter().filter(|pair| pair.difference().is_some());
+    let sizes = counted.take(fewest);
     let sizes: Vec<f64> = sizes
         .map(|pair| pair.arm.abs().max(pair.baseline.abs()))
         .collect();
@@ -88,8 +95,33 @@ fn level(pairs: &[&Pair], stop: &StopRule) -> f64 {
         .unwrap_or(0.0)
 }
 
+/// The pairs of windows of each process on the scale of their metric, held to what the experiment asks.
+pub fn judge_turns(
+    processes: &[Process],
+    metric: &str,
+    better: Better,
+    stop: &StopRule,
+) -> Judgement {
+    let scale = results::turns::scale(processes, metric);
+    let shifts = processes.iter();
+    let shifts: Vec<Vec<f64>> = shifts
+        .map(|process| process.shifts(metric, Span::Whole, scale))
+        .collect();
+    if scale == Scale::Ratio {
+        return judge_ratios_in_turns(&shifts, better, stop);
+    }
+    let figures = processes.iter().map(|p| p.figures(metric, Span::Whole));
+    let pairs: Vec<Pair> = figures.flat_map(|figures| figures.into_values()).collect();
+    let said = results::turns::smallest_difference(processes, metric);
+    let params = Params {
+        smallest_effect: smallest_difference(said, &pairs, stop),
+        ..params(better, stop)
+    };
+    stats::turns::judge_differences(&shifts, &params)
+}
+
 /// The log-ratios of pairs of windows, by process, held to what the experiment asks.
-pub fn judge_turns(processes: &[Vec<f64>], better: Better, stop: &StopRule) -> Judgement {
+pub fn judge_ratios_in_turns(processes: &[Vec<f64>], better: Better, stop: &StopRule) -> Judgement {
     stats::turns::judge(processes, &params(better, stop))
 }
 
@@ -224,8 +256,7 @@ fn of_cell<'a>(
             let judgement = match in_turns {
                 true => {
                     let processes = results::turns::processes(here, cell, arm, baseline);
-                    let xs = processes.iter().map(|p| p.log_ratios(metric, Span::Whole));
-                    judge_turns(&xs.collect::<Vec<_>>(), better, &experiment.stop)
+                    judge_turns(&processes, metric, better, &experiment.stop)
                 }
                 false => {
                     let own = results::sample::own(here.clone(), metric);

@@ -1,6 +1,7 @@
 //! Noise of a comparison: how far its log-ratios vary, which are those of blocks, or of pairs of
 //! windows where the arms took turns.
 
+use model::Scale;
 use model::turns::Span;
 use results::{ResultSet, log_ratios};
 use stats::planner::{Confidence, detectable_change, detectable_change_in_turns};
@@ -29,7 +30,10 @@ impl Series {
             let ratios = log_ratios(trials(), cell, metric, arm, baseline);
             return Series::Blocks(ratios.iter().map(|ratio| ratio.x).collect());
         }
-        let ratios = processes.iter().map(|p| p.log_ratios(metric, Span::Whole));
+        // As of blocks, there are none of a metric that is compared by differences.
+        let by_ratios = results::turns::scale(&processes, metric) == Scale::Ratio;
+        let processes = processes.iter().filter(|_| by_ratios);
+        let ratios = processes.map(|p| p.shifts(metric, Span::Whole, Scale::Ratio));
         Series::Turns(ratios.filter(|xs| !xs.is_empty()).collect())
     }
 

@@ -1,9 +1,9 @@
-//! From windows of arms that took turns to the numbers that are judged: one log-ratio a pair of
-//! windows, by process.
+//! From windows of arms that took turns to the numbers that are judged: one log-ratio or one
+//! difference a pair of windows, by process.
 
-use crate::sample::{LEAST_PERCENT, Pair};
+use crate::sample::{self, LEAST_PERCENT, Pair};
 use model::turns::Span;
-use model::{Trial, Windows};
+use model::{Measurement, Own, Scale, Trial, Windows};
 use std::collections::BTreeMap;
 
 /// Windows of an arm and of its baseline in one process.
@@ -15,33 +15,56 @@ pub struct Process<'a> {
     pub baseline: &'a Windows,
     /// Windows of the arm.
     pub arm: &'a Windows,
+    /// Metrics of the arm's trial, which know more of a figure than its windows do.
+    pub metrics: &'a [Measurement],
 }
 
 impl Process<'_> {
-    /// Log-ratios of the pairs in which both windows count and have the figure, in their order.
-    pub fn log_ratios(&self, metric: &str, span: Span) -> Vec<f64> {
-        self.by_pair(metric, span).into_values().collect()
+    /// What is judged of the pairs in which both windows count and have the figure, in their order: their
+    /// log-ratios, or their differences.
+    pub fn shifts(&self, metric: &str, span: Span, scale: Scale) -> Vec<f64> {
+        self.shifts_by_pair(metric, span, scale)
+            .into_values()
+            .collect()
     }
 
-    /// Log-ratio of each pair by its number.
-    pub fn by_pair(&self, metric: &str, span: Span) -> BTreeMap<u32, f64> {
+    /// Log-ratio or difference of each pair by its number.
+    pub fn shifts_by_pair(&self, metric: &str, span: Span, scale: Scale) -> BTreeMap<u32, f64> {
+        let figures = self.figures(metric, span).into_iter();
+        let shift = |pair: &Pair| match scale {
+            Scale::Ratio => pair.log_ratio(),
+            Scale::Difference => pair.difference(),
+        };
+        figures
+            .filter_map(|(number, pair)| Some((number, shift(&pair)?)))
+            .collect()
+    }
+
+    /// Figures of both windows of each pair by its number.
+    pub fn figures(&self, metric: &str, span: Span) -> BTreeMap<u32, Pair> {
         let baseline = self.baseline.by_pair(metric, span);
         let arm = self.arm.by_pair(metric, span);
-        // Windows have no units, but only loads of our own take turns, and their names have them.
-        let least = match metric.ends_with("_percent") {
+        // Windows have no units, but the names of our own metrics have them.
+        let least = match metric.ends_with("_percent") && self.own(metric).is_none() {
             true => LEAST_PERCENT,
             false => 0.0,
         };
-        let ratio = |(pair, arm): (u32, f64)| {
-            let both = Pair {
+        let both = |(number, arm): (u32, f64)| {
+            let pair = Pair {
                 block: self.block,
-                baseline: *baseline.get(&pair)?,
+                baseline: *baseline.get(&number)?,
                 arm,
                 least,
             };
-            Some((pair, both.log_ratio()?))
+            Some((number, pair))
         };
-        arm.into_iter().filter_map(ratio).collect()
+        arm.into_iter().filter_map(both).collect()
+    }
+
+    /// Declaration of a metric that the experiment defines.
+    fn own(&self, metric: &str) -> Option<&Own> {
+        let mut metrics = self.metrics.iter();
+        metrics.find(|m| m.metric == metric)?.own.as_deref()
     }
 
     /// Pairs of these two that were measured, and those of them of which a window is void.
@@ -53,6 +76,20 @@ impl Process<'_> {
     }
 }
 
+/// Scale on which the pairs of windows of a metric are compared ([`sample::scale`]).
+pub fn scale(processes: &[Process], metric: &str) -> Scale {
+    let figures = processes.iter().map(|p| p.figures(metric, Span::Whole));
+    let pairs: Vec<Pair> = figures.flat_map(BTreeMap::into_values).collect();
+    let own = processes.iter().find_map(|process| process.own(metric));
+    sample::scale(&pairs, own)
+}
+
+/// Smallest difference that is of interest in the unit of a metric, where the experiment says it.
+pub fn smallest_difference(processes: &[Process], metric: &str) -> Option<f64> {
+    let own = processes.iter().find_map(|process| process.own(metric));
+    own?.smallest_effect
+}
+
 /// The processes of a cell in which both arms took turns, in block order. `cell`, `arm` and
 /// `baseline` are the indices of [`model::PlannedTrial`].
 pub fn processes<'a>(
@@ -61,7 +98,7 @@ pub fn processes<'a>(
     arm: usize,
     baseline: usize,
 ) -> Vec<Process<'a>> {
-    let mut blocks: BTreeMap<u32, [Option<&Windows>; 2]> = BTreeMap::new();
+    let mut blocks: BTreeMap<u32, [Option<(&Windows, &[Measurement])>; 2]> = BTreeMap::new();
     for trial in trials
         .into_iter()
         .filter(|t| t.place.cell == cell && t.is_ok())
@@ -71,17 +108,22 @@ pub fn processes<'a>(
             at if at == arm => 1,
             _ => continue,
         };
-        blocks.entry(trial.place.block).or_default()[slot] = trial.result.windows.as_ref();
+        let windows = trial.result.windows.as_ref();
+        let measured = windows.map(|windows| (windows, &trial.result.metrics[..]));
+        blocks.entry(trial.place.block).or_default()[slot] = measured;
     }
-    let of_block = |(block, windows): (u32, [Option<&'a Windows>; 2])| match windows {
-        [Some(baseline), Some(arm)] if is_one_process(baseline, arm) => Some(Process {
-            block,
-            baseline,
-            arm,
-        }),
-        _ => None,
-    };
-    blocks.into_iter().filter_map(of_block).collect()
+    let blocks = blocks.into_iter();
+    blocks
+        .filter_map(|(block, [baseline, arm])| {
+            let ((baseline, _), (arm, metrics)) = (baseline?, arm?);
+            is_one_process(baseline, arm).then_some(Process {
+                block,
+                baseline,
+                arm,
+                metrics,
+            })
+        })
+        .collect()
 }
 
 fn is_one_process(baseline: &Windows, arm: &Windows) -> bool {
@@ -110,6 +152,23 @@ mod tests {
         trial
     }
 
+    fn ratios(process: &Process, metric: &str) -> Vec<f64> {
+        process.shifts(metric, Span::Whole, Scale::Ratio)
+    }
+
+    #[test]
+    fn windows_with_nothing_are_compared_by_differences_and_none_is_left_out() {
+        let trials = [
+            turned(1, 0, windows(5, &[0, 1, 2], &[0.0, 2.0, 0.0])),
+            turned(1, 1, windows(5, &[0, 1, 2], &[3.0, 1.0, 0.0])),
+        ];
+        let found = processes(&trials, 0, 1, 0);
+        assert_eq!(scale(&found, "p99"), Scale::Difference);
+        let differences = found[0].shifts("p99", Span::Whole, Scale::Difference);
+        assert_eq!(differences, [3.0, -1.0, 0.0]);
+        assert_eq!(scale(&found, "p50"), Scale::Ratio);
+    }
+
     #[test]
     fn a_pair_is_the_two_windows_of_one_process() {
         let e = std::f64::consts::E;
@@ -129,10 +188,10 @@ mod tests {
         let found = processes(&trials, 0, 1, 0);
         let blocks: Vec<u32> = found.iter().map(|process| process.block).collect();
         assert_eq!(blocks, [1, 3]);
-        assert_eq!(found[0].log_ratios("p99", Span::Whole), [1.0, 0.0]);
+        assert_eq!(ratios(&found[0], "p99"), [1.0, 0.0]);
         assert_eq!((found[0].pairs(), found[1].pairs()), ((2, 0), (2, 1)));
-        assert_eq!(found[1].log_ratios("p99", Span::Whole), [0.0]);
-        assert!(found[0].log_ratios("p50", Span::Whole).is_empty());
+        assert_eq!(ratios(&found[1], "p99"), [0.0]);
+        assert!(ratios(&found[0], "p50").is_empty());
     }
 
     #[test]
@@ -149,9 +208,10 @@ mod tests {
             block: 1,
             baseline: &baseline,
             arm: &arm,
+            metrics: &[],
         };
-        let found = process.log_ratios("worst_worker_percent", Span::Whole);
+        let found = ratios(&process, "worst_worker_percent");
         assert_eq!(found, [(LEAST_PERCENT / 50.0).ln()]);
-        assert!(process.log_ratios("p99", Span::Whole).is_empty());
+        assert!(ratios(&process, "p99").is_empty());
     }
 }

@@ -1,15 +1,16 @@
 //! Verdicts on pairs of windows of arms that take turns inside processes.
 //!
-//! The input is `x = ln(arm / baseline)` of each pair, in the order of measuring, by process. The
-//! order inside each pair was drawn by a fair coin, so the test is that of [`randomization`],
-//! looked at after each process. The ratio is that of
-//! the centre of the pairs ([`randomization::centre`]).
+//! The input is `x = ln(arm / baseline)` of each pair, or `arm − baseline` where a ratio has no meaning,
+//! in the order of measuring, by process. The order inside each pair was drawn by a fair coin, so the
+//! test is that of [`randomization`], looked at after each process. The ratio, or the difference, is
+//! that of the centre of the pairs ([`randomization::centre`]).
 //!
 //! Pairs of one process share its memory layout and placement, and what they say is about this
 //! process. With two processes or more, the interval is wider by the variance between them
 //! ([`levels`]) at Student's quantile: it covers what further processes would show. That part is
 //! an estimate for a fixed number of processes, not valid at every look.
 
+use crate::differences::Difference;
 use crate::levels::{self, Levels};
 use crate::randomization::{self, Process};
 use crate::safe_test::{Interval, saturating_exp};
@@ -20,25 +21,56 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 ///
 /// In the judgement, blocks are pairs, and none are said to be needed.
 pub fn judge(processes: &[Vec<f64>], params: &Params) -> Judgement {
+    let (judged, shown) = judge_shifts(processes, params, params.smallest_effect.ln_1p());
+    match shown {
+        None => judged,
+        Some(shown) => Judgement {
+            ratio: shown.centre.exp(),
+            interval: shown.interval(params.alpha).map(to_ratio),
+            ..judged
+        },
+    }
+}
+
+/// Judges the differences of the pairs of each process, where a ratio has no meaning;
+/// `smallest_effect` of the parameters is in their unit. The coin decides the sign of a difference as
+/// it does that of a log-ratio, so the test is the same.
+pub fn judge_differences(processes: &[Vec<f64>], params: &Params) -> Judgement {
+    let (judged, shown) = judge_shifts(processes, params, params.smallest_effect);
+    let difference = shown.map(|shown| Difference {
+        value: shown.centre,
+        interval: shown.interval(params.alpha),
+        smallest: params.smallest_effect,
+    });
+    Judgement {
+        difference,
+        ..judged
+    }
+}
+
+/// The judgement on shifts of pairs, without the ratio or the difference that is made of them, and the
+/// view of all pairs; none of it without pairs. Shifts within `limit` are of no interest.
+fn judge_shifts<'a>(
+    processes: &'a [Vec<f64>],
+    params: &Params,
+    limit: f64,
+) -> (Judgement, Option<View<'a>>) {
     let all = processes.concat();
     if all.is_empty() || all.iter().any(|x| !x.is_finite()) {
-        return undecidable(&all);
+        return (undecidable(&all), None);
     }
-    let decision = first_decision(processes, params);
+    let decision = first_decision(processes, params, limit);
     let shown = View::of(processes);
     let pairs = |count: usize| u32::try_from(processes[..count].concat().len()).unwrap_or(u32::MAX);
-    Judgement {
+    let judged = Judgement {
         verdict: decision.map_or(Verdict::Unknown, |(verdict, _)| verdict),
-        blocks_needed: None,
-        ratio: shown.centre.exp(),
-        interval: shown.interval(params.alpha).map(to_ratio),
         e_value: saturating_exp(shown.ln_e),
-        blocks: pairs(processes.len()),
         decided_at: decision.map(|(_, count)| pairs(count)),
-        upheld: decision.is_none_or(|(verdict, _)| shown.supports(verdict, params)),
+        upheld: decision.is_none_or(|(verdict, _)| shown.supports(verdict, params, limit)),
         test: Test::Coins,
-        difference: None,
-    }
+        ..undecidable(&all)
+    };
+    (judged, Some(shown))
 }
 
 /// The interval of the ratio of the pairs of each process, at 1 − alpha.
@@ -48,15 +80,15 @@ pub fn interval(processes: &[Vec<f64>], alpha: f64) -> Option<Interval> {
 
 /// *Same* after the first processes for which it holds, else the first crossing; with the number
 /// of processes.
-fn first_decision(processes: &[Vec<f64>], params: &Params) -> Option<(Verdict, usize)> {
+fn first_decision(processes: &[Vec<f64>], params: &Params, limit: f64) -> Option<(Verdict, usize)> {
     let mut crossing = None;
     for count in 1..=processes.len() {
         let view = View::of(&processes[..count]);
-        if view.is_same(params) {
+        if view.is_same(params, limit) {
             return Some((Verdict::Same, count));
         }
         if crossing.is_none() && view.is_different(params) {
-            crossing = Some((direction(view.centre, params), count));
+            crossing = Some((view.side(params), count));
         }
     }
     crossing
@@ -95,22 +127,38 @@ impl<'a> View<'a> {
         self.ln_e >= -params.alpha.ln()
     }
 
-    fn is_same(&self, params: &Params) -> bool {
-        let limit = params.smallest_effect.ln_1p();
+    fn is_same(&self, params: &Params, limit: f64) -> bool {
         // Both ends are rejected wherever the interval lies between them, and that is soon known.
         let is_rejected = |shift: f64| Process::of(&self.all, shift).ln_e() >= -params.alpha.ln();
-        is_rejected(limit)
-            && is_rejected(-limit)
+        // An end of 0 is none: pairs that are all 0 reject everything else.
+        let may_be = limit == 0.0 || is_rejected(limit) && is_rejected(-limit);
+        may_be
             && self
                 .interval(params.alpha)
                 .is_some_and(|interval| interval.lies_within(&Interval::around(0.0, limit)))
     }
 
-    fn supports(&self, verdict: Verdict, params: &Params) -> bool {
+    /// Side of the centre; where that is 0, of most pairs.
+    fn side(&self, params: &Params) -> Verdict {
+        let most = || {
+            self.all
+                .iter()
+                .filter(|x| **x != 0.0)
+                .map(|x| x.signum())
+                .sum()
+        };
+        let shift = match self.centre == 0.0 {
+            true => most(),
+            false => self.centre,
+        };
+        direction(shift, params)
+    }
+
+    fn supports(&self, verdict: Verdict, params: &Params, limit: f64) -> bool {
         match verdict {
-            Verdict::Same => self.is_same(params),
+            Verdict::Same => self.is_same(params, limit),
             Verdict::Better | Verdict::Worse => {
-                self.is_different(params) && direction(self.centre, params) == verdict
+                self.is_different(params) && self.side(params) == verdict
             }
             Verdict::Unknown => true,
         }
@@ -205,5 +253,37 @@ mod tests {
             (Verdict::Better, Some(20))
         );
         assert!(!found.upheld);
+    }
+
+    const MISSES: Params = Params {
+        alpha: 0.05,
+        smallest_effect: 0.1,
+        better: Better::Lower,
+    };
+
+    #[test]
+    fn misses_in_windows_that_come_from_none_are_worse_in_their_unit() {
+        let came: Vec<f64> = (0..20).map(|k| f64::from(k % 3)).collect();
+        let found = judge_differences(&[came.clone()], &MISSES);
+        assert_eq!((found.verdict, found.blocks), (Verdict::Worse, 20));
+        let difference = found.difference.unwrap();
+        assert!((0.5..1.5).contains(&difference.value), "{difference:?}");
+        assert_eq!((found.known_ratio(), found.low()), (None, None));
+        // Most windows have none, so the centre is 0.
+        let few: Vec<f64> = (0..40).map(|k| f64::from(k % 5 / 4)).collect();
+        assert_eq!(judge_differences(&[few], &MISSES).verdict, Verdict::Worse);
+        let went: Vec<f64> = came.iter().map(|x| -x).collect();
+        assert_eq!(judge_differences(&[went], &MISSES).verdict, Verdict::Better);
+    }
+
+    #[test]
+    fn windows_without_a_miss_are_the_same() {
+        let found = judge_differences(&[vec![0.0; 20]], &MISSES);
+        assert_eq!((found.verdict, found.upheld), (Verdict::Same, true));
+        let nothing = judge_differences(&[], &MISSES);
+        assert_eq!(
+            (nothing.verdict, nothing.difference),
+            (Verdict::Unknown, None)
+        );
     }
 }

@@ -89,6 +89,41 @@ fn a_program_that_prints_how_far_it_is_and_workers_that_burn_are_measured_in_tur
 }
 
 #[test]
+fn misses_that_only_one_arm_has_are_compared_in_turns_by_their_difference() {
+    let _turn = alone();
+    if !tests::is_root() {
+        return skipped("going back to a nice value of 0 needs root");
+    }
+    let bench = Bench::default();
+    // As many misses as its nice value: none under the baseline, whose ratio would be none.
+    let file = bench.file(
+        "misses.toml",
+        "name = \"misses\"\n\
+         stop = { min-blocks = 1, max-blocks = 1 }\n\
+         arm = [{ name = \"default\" }, { name = \"nice\", policy = { nice = 3 } }]\n\
+         [[workload]]\nkind = \"command\"\n\
+         command = [\"sh\", \"-c\", \"while :; do read -r stat < /proc/self/stat; set -- $stat; \
+         echo misses ${19}; sleep 0.005; done\"]\n\
+         in-place = \"always\"\nturn = \"100ms\"\nduration = \"3s\"\n\
+         [[workload.metric]]\nname = \"misses\"\nregex = 'misses (?<v>\\d+)'\n\
+         better = \"lower\"\npick = \"mean\"\n",
+    );
+    let output = bench.run(&["run", &file, "-o", "out", "-q", "--fail-on", "regression"]);
+    expect_code(&output, 5);
+    let report = report(&bench);
+    let found = deciding(&report);
+    assert_eq!(found["verdict"], "worse", "{found}");
+    assert_eq!(found["difference"]["value"], 3.0, "{found}");
+    assert_eq!(found["baseline_level"], 0.0, "{found}");
+    let text = stdout(&bench.run(&["report", "out"]));
+    assert!(text.contains("+3"), "{text}");
+    for format in ["html", "lkml", "markdown", "csv", "junit"] {
+        expect_code(&bench.run(&["report", "out", "--format", format]), 0);
+    }
+    expect_code(&bench.run(&["verify", "out"]), 0);
+}
+
+#[test]
 fn equal_arms_have_pairs_of_windows_and_no_verdict_of_a_difference_that_is_none() {
     let _turn = alone();
     if !tests::is_root() {

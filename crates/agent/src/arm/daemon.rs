@@ -104,10 +104,16 @@ fn check_value(daemon: &Daemon) -> Result<(), Invalid> {
         Daemon::Pid(pid) => *pid > 1,
         Daemon::Name(name) => !name.is_empty(),
     };
-    match is_right {
-        true => Ok(()),
-        false => Err(Invalid::new(KEY, format!("`{text}` is no {key}")).with_remedy(EXAMPLE)),
+    if is_right {
+        return Ok(());
     }
+    let what = match daemon {
+        Daemon::Pid(1) => "process 1 starts and ends all others, so no arm changes it".to_owned(),
+        Daemon::Pid(pid) => format!("{pid} is no ID of a process"),
+        Daemon::Cgroup(_) => format!("`{text}` is no path of a cgroup"),
+        _ => format!("`{text}` is no name of a {key}"),
+    };
+    Err(Invalid::new(KEY, what).with_remedy(EXAMPLE))
 }
 
 /// Refuses changes that a process which runs cannot take.
@@ -342,5 +348,28 @@ impl Change for Changed<'_> {
             }
         }
         Undone { errors, log: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_daemon_could_be_is_refused_with_its_reason() {
+        let refused = |key: &str, text: &str| {
+            let daemon = Daemon::read(key, text).unwrap().unwrap();
+            check_value(&daemon).unwrap_err().what
+        };
+        for (key, text, reason) in [
+            ("pid", "1", "process 1 starts and ends all others"),
+            ("pid", "-4", "-4 is no ID of a process"),
+            ("cgroup", "/a/../b", "`/a/../b` is no path of a cgroup"),
+            ("unit", "a/b", "`a/b` is no name of a unit"),
+            ("container", "-v", "`-v` is no name of a container"),
+        ] {
+            let said = refused(key, text);
+            assert!(said.contains(reason), "{said}");
+        }
     }
 }

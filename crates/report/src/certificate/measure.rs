@@ -113,7 +113,9 @@ impl<'a> Scope<'a> {
         let stop = &self.results.experiment.stop;
         let judged = match series {
             Series::Blocks(xs) => judge::judge_blocks(xs, Better::Higher, stop),
-            Series::Turns(processes) => judge::judge_turns(processes, Better::Higher, stop),
+            Series::Turns(processes) => {
+                judge::judge_ratios_in_turns(processes, Better::Higher, stop)
+            }
         };
         let judged = match self.results.manifest.sources.len() > 1 {
             true => judge::at_the_end(judged, Better::Higher, stop),

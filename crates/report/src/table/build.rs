@@ -567,7 +567,7 @@ fn mean_of(pairs: &[Pair], of: impl Fn(&Pair) -> f64) -> Option<f64> {
 
 /// The levels of the baseline and of the arm, as the scale of the change has them: what the change
 /// says of them is true of these figures.
-fn levels_of(
+pub(super) fn levels_of(
     pairs: &[Pair],
     judged: &Judgement,
     by_difference: bool,
@@ -587,7 +587,7 @@ fn levels_of(
 }
 
 /// The change in the unit of the metric, where that is the scale.
-fn difference(judged: &Judgement, pairs: &[Pair]) -> Option<Difference> {
+pub(super) fn difference(judged: &Judgement, pairs: &[Pair]) -> Option<Difference> {
     let found = judged.difference?;
     let block = |pair: &Pair| {
         Some(BlockDifference {
@@ -606,7 +606,7 @@ fn difference(judged: &Judgement, pairs: &[Pair]) -> Option<Difference> {
     })
 }
 
-fn block_point(pair: &Pair) -> Option<BlockPoint> {
+pub(super) fn block_point(pair: &Pair) -> Option<BlockPoint> {
     Some(BlockPoint {
         block: pair.block,
         ratio: pair.log_ratio()?.exp(),

@@ -1,11 +1,13 @@
 //! Comparisons of arms that took turns inside processes.
 
 use crate::quantity::{change, with_unit};
-use crate::table::{BlockPoint, Comparison, doubt};
+use crate::table::build::{block_point, difference, levels_of};
+use crate::table::{Comparison, doubt};
 use judge::{FEWEST_BLOCKS, Judgement, judge_turns};
 use model::turns::Span;
-use model::{Better, InPlace, StopRule, Windows, format_duration_ns};
-use results::turns::Process;
+use model::{Better, InPlace, Scale, StopRule, Windows, format_duration_ns};
+use results::Pair;
+use results::turns::{Process, scale};
 use serde::Serialize;
 use stats::randomization::{centre, e_value};
 use stats::summary::{self, median};
@@ -29,7 +31,8 @@ pub struct InTurns {
     pub washout_share: f64,
     /// Median time of a change with its proof.
     pub change_ns: u64,
-    /// Arm over baseline in the first half of the windows alone.
+    /// Arm over baseline in the first half of the windows alone; none of a metric that is compared by
+    /// differences.
     pub first_half: Option<f64>,
     /// The same in the second half.
     pub second_half: Option<f64>,
@@ -65,7 +68,16 @@ pub(crate) fn by_pairs(
         true => judge::at_the_end(judged, by_blocks.better, stop),
         false => judged,
     };
-    let level = by_blocks.baseline_level;
+    let pairs = numbered(processes, &by_blocks.metric);
+    let difference = difference(&judged, &pairs);
+    let by_ratios = by_blocks.baseline_level;
+    let (baseline_level, arm_level) = match difference.is_some() {
+        true => levels_of(&pairs, &judged, true),
+        false => (
+            by_ratios,
+            by_ratios.zip(judged.known_ratio()).map(|(l, r)| l * r),
+        ),
+    };
     Comparison {
         ratio: judged.known_ratio(),
         low: judged.low(),
@@ -76,17 +88,19 @@ pub(crate) fn by_pairs(
         withdrawn: judged.withdrawn(),
         test: judged.test,
         blocks_needed: judged.blocks_needed,
-        arm_level: level
-            .zip(judged.known_ratio())
-            .map(|(level, ratio)| level * ratio),
+        baseline_level,
+        arm_level,
         notes: in_turns
             .notes(stop.confidence)
             .into_iter()
             .chain(doubt::note(&judged))
             .collect(),
-        block_ratios: points(processes, &by_blocks.metric),
+        block_ratios: match difference.is_some() {
+            true => Vec::new(),
+            false => pairs.iter().filter_map(block_point).collect(),
+        },
         in_turns: Some(in_turns),
-        difference: None,
+        difference,
         ..by_blocks
     }
 }
@@ -98,11 +112,12 @@ fn compare(
     better: Better,
     stop: &StopRule,
 ) -> (Judgement, InTurns) {
-    let ratios = processes.iter().map(|p| p.log_ratios(metric, Span::Whole));
-    let judged = judge_turns(&ratios.collect::<Vec<_>>(), better, stop);
+    let judged = judge_turns(processes, metric, better, stop);
+    let scale = scale(processes, metric);
     let half = |span| {
-        let all = processes.iter().flat_map(|p| p.log_ratios(metric, span));
-        centre(&all.collect::<Vec<f64>>()).map(f64::exp)
+        let all = processes.iter().flat_map(|p| p.shifts(metric, span, scale));
+        let centre = centre(&all.collect::<Vec<f64>>()).filter(|_| scale == Scale::Ratio);
+        centre.map(f64::exp)
     };
     let counts = processes.iter().map(Process::pairs);
     let (pairs, void_pairs) = counts.fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
@@ -129,40 +144,29 @@ fn compare(
         change_ns: model::whole(median(&changes).unwrap_or(0.0)),
         first_half: half(Span::FirstHalf),
         second_half: half(Span::SecondHalf),
-        carry_over_e_value: e_value(&growths(processes, metric)),
+        carry_over_e_value: e_value(&growths(processes, metric, scale)),
         price: price(processes, metric, judge::alpha(stop)),
     };
     (judged, in_turns)
 }
 
-/// The pairs of all processes as points, numbered from 1.
-fn points(processes: &[Process], metric: &str) -> Vec<BlockPoint> {
-    let of_process = |process: &Process| {
-        let baseline = process.baseline.by_pair(metric, Span::Whole);
-        let arm = process.arm.by_pair(metric, Span::Whole);
-        let ratios = process.by_pair(metric, Span::Whole);
-        let point =
-            |(pair, x): (u32, f64)| Some((x.exp(), *baseline.get(&pair)?, *arm.get(&pair)?));
-        ratios.into_iter().filter_map(point).collect::<Vec<_>>()
-    };
-    let all = processes.iter().flat_map(of_process);
+/// The pairs of all processes, numbered from 1.
+fn numbered(processes: &[Process], metric: &str) -> Vec<Pair> {
+    let figures = processes.iter().map(|p| p.figures(metric, Span::Whole));
+    let pairs = figures.flat_map(|figures| figures.into_values());
     (1..)
-        .zip(all)
-        .map(|(block, (ratio, baseline, arm))| BlockPoint {
-            block,
-            ratio,
-            baseline,
-            arm,
-        })
+        .zip(pairs)
+        .map(|(block, pair)| Pair { block, ..pair })
         .collect()
 }
 
-/// Log-ratio of the second half of each pair over that of the first. Where the arms differ by the
-/// same factor in both halves, the coin that drew the order of the pair decides its sign.
-fn growths(processes: &[Process], metric: &str) -> Vec<f64> {
+/// Growth of what the arms of each pair differ by, from the first half to the second. Where they differ by
+/// the same factor, or the same difference, in both halves, the coin that drew the order of the pair
+/// decides its sign.
+fn growths(processes: &[Process], metric: &str, scale: Scale) -> Vec<f64> {
     let of_process = |process: &Process| {
-        let first = process.by_pair(metric, Span::FirstHalf);
-        let second = process.by_pair(metric, Span::SecondHalf);
+        let first = process.shifts_by_pair(metric, Span::FirstHalf, scale);
+        let second = process.shifts_by_pair(metric, Span::SecondHalf, scale);
         let both = second
             .into_iter()
             .filter_map(|(pair, x)| Some(x - first.get(&pair)?));
@@ -229,16 +233,21 @@ impl InTurns {
     }
 
     fn carry_over(&self, confidence: f64) -> Option<String> {
-        let (first, second) = (self.first_half?, self.second_half?);
-        (self.carry_over_e_value >= 1.0 / (1.0 - confidence)).then(|| {
-            format!(
-                "the difference is {} in the first half of the windows and {} in the second: \
-                 something outlives a change, so the size of the difference is not that of whole \
-                 trials; leave out in-place to measure that",
+        if self.carry_over_e_value < 1.0 / (1.0 - confidence) {
+            return None;
+        }
+        let halves = match self.first_half.zip(self.second_half) {
+            Some((first, second)) => format!(
+                "{} in the first half of the windows and {} in the second",
                 change(first),
                 change(second)
-            )
-        })
+            ),
+            None => "not the same in both halves of the windows".to_owned(),
+        };
+        Some(format!(
+            "the difference is {halves}: something outlives a change, so the size of the difference is \
+             not that of whole trials; leave out in-place to measure that"
+        ))
     }
 }
 
@@ -290,6 +299,7 @@ mod tests {
             block: 1,
             baseline: &baseline,
             arm: &arm,
+            metrics: &[],
         };
         let stop = StopRule::default();
         let (judged, in_turns) = compare(&[process], "p50", Better::Higher, &stop);
@@ -343,6 +353,7 @@ mod tests {
             block: 1,
             baseline: &baseline,
             arm: &arm,
+            metrics: &[],
         };
         let found = price(&[process], "p50", 0.05).unwrap();
         assert_eq!(found.windows, 5);

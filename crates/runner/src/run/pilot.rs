@@ -7,7 +7,7 @@ use crate::{Event, RunError};
 use model::check::MOST_WINDOWS;
 use model::turns::Span;
 use model::{
-    InPlace, Piloted, PlannedTrial, Reset, Severity, TakingTurns, TrialResult, TrialSpec,
+    InPlace, Piloted, PlannedTrial, Reset, Scale, Severity, TakingTurns, TrialResult, TrialSpec,
     TrialState, Warning, Windows, Workload, format_duration_ns,
 };
 use results::turns::Process;
@@ -334,8 +334,9 @@ fn disagreement(
             block: 0,
             baseline: &windows[baseline],
             arm: &windows[arm],
+            metrics: &[],
         };
-        process.log_ratios(metric, Span::Whole)
+        process.shifts(metric, Span::Whole, Scale::Ratio)
     };
     let mut pairs = others
         .iter()

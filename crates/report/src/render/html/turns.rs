@@ -5,9 +5,9 @@ use super::view::color_of;
 use crate::render::chart::{self, BlockDots};
 use crate::table::{CellTable, Comparison, Table};
 use model::turns::Span;
-use model::{Trial, Windows};
+use model::{Scale, Trial, Windows};
 use results::ResultSet;
-use results::turns::{Process, processes};
+use results::turns::{Process, processes, scale};
 use stats::randomization;
 use stats::safe_test::saturating_exp;
 
@@ -70,12 +70,13 @@ fn of_metric_figures(
 
 /// The e-value after each pair, numbered from 1.
 fn e_values(processes: &[Process], metric: &str) -> Vec<(f64, f64)> {
-    let ratios = processes
+    let scale = scale(processes, metric);
+    let shifts = processes
         .iter()
-        .flat_map(|p| p.log_ratios(metric, Span::Whole));
+        .flat_map(|p| p.shifts(metric, Span::Whole, scale));
     let mut process = randomization::Process::default();
     let mut pairs = 0.0;
-    ratios
+    shifts
         .map(|x| {
             process.push(x);
             pairs += 1.0;
@@ -84,11 +85,15 @@ fn e_values(processes: &[Process], metric: &str) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Ratios of each pair in the first and in the second half of its windows.
+/// Ratios of each pair in the first and in the second half of its windows; none of a metric that is
+/// compared by differences.
 fn both_halves(processes: &[Process], metric: &str) -> Vec<(f64, f64)> {
+    if scale(processes, metric) == Scale::Difference {
+        return Vec::new();
+    }
     let of_process = |process: &Process| {
-        let first = process.by_pair(metric, Span::FirstHalf);
-        let second = process.by_pair(metric, Span::SecondHalf);
+        let first = process.shifts_by_pair(metric, Span::FirstHalf, Scale::Ratio);
+        let second = process.shifts_by_pair(metric, Span::SecondHalf, Scale::Ratio);
         let both = first
             .into_iter()
             .filter_map(|(pair, x)| Some((x.exp(), second.get(&pair)?.exp())));
