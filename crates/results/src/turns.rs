@@ -3,7 +3,7 @@
 
 use crate::sample::{self, LEAST_PERCENT, Pair};
 use model::turns::Span;
-use model::{Measurement, Own, Scale, Trial, Windows};
+use model::{Measurement, Own, Scale, Trial, TrialResult, Windows};
 use std::collections::BTreeMap;
 
 /// Windows of an arm and of its baseline in one process.
@@ -98,7 +98,7 @@ pub fn processes<'a>(
     arm: usize,
     baseline: usize,
 ) -> Vec<Process<'a>> {
-    let mut blocks: BTreeMap<u32, [Option<(&Windows, &[Measurement])>; 2]> = BTreeMap::new();
+    let mut blocks: BTreeMap<u32, [Option<&TrialResult>; 2]> = BTreeMap::new();
     for trial in trials
         .into_iter()
         .filter(|t| t.place.cell == cell && t.is_ok())
@@ -108,14 +108,13 @@ pub fn processes<'a>(
             at if at == arm => 1,
             _ => continue,
         };
-        let windows = trial.result.windows.as_ref();
-        let measured = windows.map(|windows| (windows, &trial.result.metrics[..]));
-        blocks.entry(trial.place.block).or_default()[slot] = measured;
+        blocks.entry(trial.place.block).or_default()[slot] = Some(&trial.result);
     }
     let blocks = blocks.into_iter();
     blocks
         .filter_map(|(block, [baseline, arm])| {
-            let ((baseline, _), (arm, metrics)) = (baseline?, arm?);
+            let metrics = &arm?.metrics[..];
+            let (baseline, arm) = (baseline?.windows.as_ref()?, arm?.windows.as_ref()?);
             is_one_process(baseline, arm).then_some(Process {
                 block,
                 baseline,

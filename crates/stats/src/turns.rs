@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn misses_in_windows_that_come_from_none_are_worse_in_their_unit() {
         let came: Vec<f64> = (0..20).map(|k| f64::from(k % 3)).collect();
-        let found = judge_differences(&[came.clone()], &MISSES);
+        let found = judge_differences(std::slice::from_ref(&came), &MISSES);
         assert_eq!((found.verdict, found.blocks), (Verdict::Worse, 20));
         let difference = found.difference.unwrap();
         assert!((0.5..1.5).contains(&difference.value), "{difference:?}");

@@ -59,6 +59,9 @@ pub struct Forecast {
     rows: Vec<Row>,
     /// Cells and metrics of the experiment that the sources say nothing of.
     unknown: Vec<String>,
+    /// Those that are compared by differences, of which no spread of ratios is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    without_ratios: Vec<String>,
     advice: Vec<String>,
     /// Answers of those sources in which each trial was a process of its own, where in others
     /// arms took turns.
@@ -143,12 +146,16 @@ impl Forecast {
             effect: question.effect,
             rows: Vec::new(),
             unknown: Vec::new(),
+            without_ratios: Vec::new(),
             advice: Vec::new(),
             whole_trials: None,
         };
         for (cell, metric) in &scope.wanted {
             match scope.noise(cell, metric) {
                 Some(noise) => forecast.add(noise, planned, experiment.stop.smallest_effect),
+                None if scope.is_by_differences(cell, metric) => {
+                    forecast.without_ratios.push(format!("{cell}, {metric}"));
+                }
                 None => forecast.unknown.push(format!("{cell}, {metric}")),
             }
         }
@@ -292,6 +299,17 @@ impl<'a> Scope<'a> {
             }
         }
         all
+    }
+
+    /// Whether the sources compare the metric by differences.
+    fn is_by_differences(&self, cell: &str, metric: &str) -> bool {
+        let mut sources = self.sources.iter();
+        sources.any(|source| {
+            let table = crate::table::Table::from_results(source.results);
+            let here = table.cells.iter().filter(|known| known.name == cell);
+            let mut comparisons = here.flat_map(|cell| &cell.comparisons);
+            comparisons.any(|c| c.metric == metric && c.difference.is_some())
+        })
     }
 
     /// One trial of each arm in every cell that is known.

@@ -86,3 +86,30 @@ fn the_answer_is_said_in_words_and_fits_the_terminal() {
     );
     assert!(text.is_ascii());
 }
+
+#[test]
+fn a_metric_without_ratios_is_told_apart_from_one_that_too_few_blocks_have() {
+    let scenario = synthetic::quickstart();
+    let (_dir, mut results) = stored(&scenario);
+    let metric = scenario.experiment.workloads[0].metrics[0].clone();
+    let cell = results.plan.cells[0].name.clone();
+    let baseline = results.experiment.baseline;
+    let mut of_cell = results.trials.iter_mut().filter(|t| t.trial.cell == cell);
+    let of_baseline = of_cell.find(|t| t.trial.place.arm == baseline).unwrap();
+    let metrics = &mut of_baseline.trial.result.metrics;
+    metrics
+        .iter_mut()
+        .find(|m| m.metric == metric)
+        .unwrap()
+        .value = 0.0;
+    let source = Source {
+        results: &results,
+        setup_ns: 0,
+    };
+    let forecast = Forecast::new(&results.experiment, &[source], &minutes(&[30]));
+    assert_eq!(forecast.without_ratios, [format!("{cell}, {metric}")]);
+    assert!(forecast.unknown.is_empty(), "{:?}", forecast.unknown);
+    let text = forecast.text();
+    assert!(text.contains("it is compared by differences"), "{text}");
+    assert!(!text.contains("too few blocks"), "{text}");
+}

@@ -47,15 +47,18 @@ impl Forecast {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for unknown in &self.unknown {
-            lines.extend(wrap(
-                &format!("no answer for {unknown}: too few blocks have it"),
-                WIDTH,
-                2,
-                4,
-            ));
-        }
+        let too_few = |unknown| format!("no answer for {unknown}: too few blocks have it");
+        let no_ratio = |metric| {
+            format!(
+                "no answer for {metric}: it is compared by differences, because a figure of it is 0 or \
+                 below, or because the experiment says so; the planner knows changes in percent"
+            )
+        };
+        let unknown = self.unknown.iter().map(too_few);
+        let unanswered = unknown.chain(self.without_ratios.iter().map(no_ratio));
+        let mut lines: Vec<String> = unanswered
+            .flat_map(|text| wrap(&text, WIDTH, 2, 4))
+            .collect();
         for advice in &self.advice {
             lines.extend(wrap(advice, WIDTH, 2, 4));
         }
