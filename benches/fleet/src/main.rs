@@ -103,6 +103,7 @@ fn one(
         anyway: false,
         continues: false,
         away: Duration::ZERO,
+        left_out: Default::default(),
         pool: Some(member),
     };
     let mut count = |event: runner::Event| {

@@ -70,6 +70,7 @@ pub fn run(
         open_comparisons: Vec::new(),
         is_stretched: false,
         pool: options.pool,
+        left_out: options.left_out,
         experiment,
         plan,
         target,
@@ -139,6 +140,8 @@ struct Run<'a> {
     beside: Option<Connection>,
     /// Boot and turn (block or trial, where the target resets) of the connection.
     in_use: Option<(Boot, u32)>,
+    /// Cells that this start leaves as they are.
+    left_out: BTreeSet<usize>,
     /// Cell and arm that never once worked.
     given_up: GivenUp,
     open_comparisons: Vec<OpenComparison>,
@@ -294,6 +297,7 @@ impl<'a> Run<'a> {
     fn is_wanted(&self, place: &PlannedTrial) -> bool {
         let given_up = |arm| self.given_up.contains(&(place.cell, arm));
         !self.decided.contains(&place.cell)
+            && !self.left_out.contains(&place.cell)
             && !given_up(place.arm)
             && !given_up(self.experiment.baseline)
             && !self.is_done(place)
@@ -660,7 +664,9 @@ impl<'a> Run<'a> {
             }
             None => self.decisions.cells(&self.trials, &self.given_up),
         };
-        for (cell, state) in states.into_iter().enumerate() {
+        let states = states.into_iter().enumerate();
+        let left_out = &self.left_out;
+        for (cell, state) in states.filter(|(cell, _)| !left_out.contains(cell)) {
             match state {
                 CellState::Decided => {
                     self.decided.insert(cell);
@@ -675,7 +681,7 @@ impl<'a> Run<'a> {
         let state = Progress {
             block,
             decided: self.decided.len(),
-            cells: self.plan.cells.len(),
+            cells: self.plan.cells.len() - self.left_out.len(),
             open: self.open_comparisons.clone(),
             elapsed_ns: model::nanos(self.elapsed()),
             left_ns: self.time_left(block),

@@ -2,6 +2,7 @@
 
 mod bisect;
 mod boot;
+mod cells;
 mod choices;
 mod gate;
 mod installed;
@@ -9,6 +10,7 @@ mod merge;
 
 pub use bisect::BisectArgs;
 pub use boot::{BootCommand, BootNextArgs, BootStart, BootStep};
+pub use cells::CellArgs;
 pub use gate::{GateArgs, GateFormat};
 pub use installed::{SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand};
 pub use merge::MergeArgs;
@@ -290,6 +292,8 @@ pub struct ExperimentArgs {
         conflicts_with = "file"
     )]
     pub washout: Option<String>,
+    #[command(flatten)]
+    pub cells: CellArgs,
     /// Any command as a workload (wall time, CPU time)
     #[arg(last = true, conflicts_with = "file")]
     pub command: Vec<String>,
@@ -629,6 +633,14 @@ impl Listing {
 }
 
 impl ExperimentArgs {
+    /// The same without `--only` and `--skip`.
+    pub fn with_all_cells(&self) -> Self {
+        ExperimentArgs {
+            cells: CellArgs::default(),
+            ..self.clone()
+        }
+    }
+
     /// Nothing was said about an experiment.
     pub fn is_empty(&self) -> bool {
         self.file.is_none()

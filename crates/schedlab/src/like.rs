@@ -51,6 +51,7 @@ pub fn agreed_to_resume(held: &mut Held, yes: bool, silent: bool) -> Result<Agre
 }
 
 fn overridden(mut experiment: Experiment, args: &RunArgs) -> Result<Experiment, CliError> {
+    args.experiment.cells.narrow(&mut experiment)?;
     if args.experiment.aa {
         experiment = plan::with_aa(experiment)?;
     }

@@ -15,7 +15,7 @@ use results::{FORMAT, Held, Manifest, ResultSet, ResultsError, RunState, Writer,
 use runner::{Event, Member, Options, Outcome};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +29,8 @@ pub struct Run {
     done: Vec<Trial>,
     calibrations: BTreeMap<String, Calibration>,
     boots: Boots,
+    /// Cells that are left as they are.
+    left_out: BTreeSet<usize>,
 }
 
 /// Boots of this machine that a run goes on after.
@@ -153,6 +155,7 @@ impl Run {
             done: Vec::new(),
             calibrations,
             boots: Boots::default(),
+            left_out: BTreeSet::new(),
         })
     }
 
@@ -173,7 +176,11 @@ impl Run {
         let (before, plan) = read::read_plan(dir)?;
         let experiment = extended(&before, args)?;
         refuse_another(dir, wanted.as_ref().map(|w| &w.experiment), &experiment)?;
-        Run::go_on(held, before, plan, experiment)
+        let left_out = args.cells.left_out(&experiment)?;
+        Ok(Run {
+            left_out,
+            ..Run::go_on(held, before, plan, experiment)?
+        })
     }
 
     /// The same for one of several machines, whose experiment is that of all of them. It ends as all of
@@ -215,6 +222,7 @@ impl Run {
             done: done.into_iter().map(|t| t.trial).collect(),
             writer,
             boots: Boots::default(),
+            left_out: BTreeSet::new(),
         })
     }
 
@@ -283,6 +291,7 @@ impl Run {
             continues: self.boots.continues,
             away: self.boots.away,
             pool,
+            left_out: self.left_out.clone(),
         };
         let outcome = runner::run(
             &self.experiment,

@@ -31,6 +31,7 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
             (plan::parse_command_line(&line)?, Some(line), None)
         }
     };
+    args.cells.narrow(&mut experiment)?;
     experiment.trace = args.trace.clone().or(experiment.trace);
     if args.aa {
         experiment = plan::with_aa(experiment)?;

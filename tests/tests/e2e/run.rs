@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, stderr, stdout};
 
 /// A command whose time is steady: the verdict comes soon.
 const SHORT: [&str; 3] = ["--", "sleep", "0.02"];
@@ -71,7 +71,7 @@ fn a_command_is_compared_under_two_policies_and_all_reports_can_be_made_again() 
 
 #[test]
 fn evidence_of_the_policy_is_in_every_trial() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let output = run_short(
         &bench,
@@ -93,7 +93,7 @@ fn evidence_of_the_policy_is_in_every_trial() {
 
 #[test]
 fn one_arm_alone_is_summarised_without_a_comparison() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     expect_code(&run_short(&bench, &["-a", "default"]), 0);
     let report = json(&bench, "out");
@@ -103,7 +103,7 @@ fn one_arm_alone_is_summarised_without_a_comparison() {
 
 #[test]
 fn one_block_gives_no_interval_and_the_report_says_so() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let output = run_short(
         &bench,
@@ -121,7 +121,7 @@ fn one_block_gives_no_interval_and_the_report_says_so() {
 
 #[test]
 fn a_failing_command_is_no_fast_one() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let output = bench.run(&[
         "run", "-o", "out", "-a", "default", "-a", "batch", "--", "false",
@@ -138,7 +138,7 @@ fn a_failing_command_is_no_fast_one() {
 
 #[test]
 fn a_command_that_hangs_is_ended_at_its_time_limit() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file(
         "hang.toml",
@@ -153,7 +153,7 @@ fn a_command_that_hangs_is_ended_at_its_time_limit() {
 
 #[test]
 fn a_regression_has_its_own_exit_code_only_when_asked_for() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file(
         "slower.toml",
@@ -231,7 +231,7 @@ fn texts(trials: &Path) -> BTreeMap<OsString, String> {
 /// Somebody else's results may hold any command. The same run at its own place goes on unasked.
 #[test]
 fn a_run_that_was_begun_elsewhere_goes_on_only_if_somebody_agrees() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let command = ["--", "touch", "ran"];
     let start = [
@@ -282,7 +282,7 @@ fn a_run_that_was_begun_elsewhere_goes_on_only_if_somebody_agrees() {
 
 #[test]
 fn a_resume_gives_a_run_more_blocks_and_refuses_other_changes() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let arms = ["-a", "default", "-a", "batch", "--max-blocks", "2"];
     expect_code(&run_short(&bench, &arms), 0);
@@ -319,8 +319,58 @@ fn a_resume_gives_a_run_more_blocks_and_refuses_other_changes() {
 }
 
 #[test]
+fn a_cell_of_a_file_is_measured_alone_and_a_resume_goes_on_with_some_of_them() {
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let cell = |name: &str| {
+        format!("[[workload]]\nname = \"{name}\"\nkind = \"command\"\ncommand = [\"true\"]\n")
+    };
+    let text = format!(
+        "arm = [{{ name = \"default\" }}, {{ name = \"other\", policy = {{ class = \"other\" }} }}]\n\
+         stop = {{ min-blocks = 2, max-blocks = 2 }}\n{}{}",
+        cell("first"),
+        cell("second")
+    );
+    let file = bench.file("two.toml", &text);
+    let count = |out: &str, cell: &str| {
+        let results = results::ResultSet::read(&bench.path(out)).expect("results");
+        let mut trials = results.trials.iter();
+        trials.by_ref().filter(|t| t.trial.cell == cell).count()
+    };
+    expect_code(
+        &bench.run(&["run", &file, "--only", "fir*", "-o", "alone", "-q"]),
+        0,
+    );
+    assert_eq!((count("alone", "first"), count("alone", "second")), (4, 0));
+    let planned = stdout(&bench.run(&["plan", &file, "--skip", "first"]));
+    assert!(
+        planned.contains("second") && !planned.contains("first"),
+        "{planned}"
+    );
+    let checked = bench.run(&["check", &file, "--only", "third", "--no-start"]);
+    expect_code(&checked, 2);
+    let said = stderr(&checked);
+    assert!(said.contains("no cell is called `third`"), "{said}");
+    assert!(said.contains("the cells are: first, second"), "{said}");
+
+    expect_code(
+        &bench.run(&["run", &file, "--max-blocks", "1", "-o", "both", "-q"]),
+        0,
+    );
+    let resumed = ["run", "--resume", "both", "--max-blocks", "2", "-q"];
+    expect_code(
+        &bench.run(&[&resumed[..], &["--only", "second"]].concat()),
+        0,
+    );
+    assert_eq!((count("both", "first"), count("both", "second")), (2, 4));
+    expect_code(&bench.run(&["run", "--resume", "both", "-q"]), 0);
+    assert_eq!((count("both", "first"), count("both", "second")), (4, 4));
+    expect_code(&bench.run(&["verify", "both"]), 0);
+}
+
+#[test]
 fn the_budget_that_ended_a_run_is_told_how_to_extend_it() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     // Two blocks at the most, and three decide nothing.
     let output = bench.run(&[
@@ -349,7 +399,7 @@ fn the_budget_that_ended_a_run_is_told_how_to_extend_it() {
 
 #[test]
 fn the_newest_run_is_taken_where_none_is_named() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let nothing = bench.run(&["report"]);
     expect_code(&nothing, 2);
@@ -443,7 +493,7 @@ fn a_run_waits_for_another_one_where_that_is_asked_for() {
 
 #[test]
 fn a_command_that_is_used_in_a_wrong_way_is_tried_once() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let wrong = ["--", "sh", "-c", "echo usage >&2; exit 2"];
     let arms = ["run", "-o", "out", "-a", "default", "-a", "batch"];
@@ -455,7 +505,7 @@ fn a_command_that_is_used_in_a_wrong_way_is_tried_once() {
 
 #[test]
 fn a_command_that_finds_its_work_done_is_said_and_prepared() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let script = "test -e done || sleep 0.5; touch done";
     let run = |out: &str, prepare: &[&str]| {
@@ -482,7 +532,7 @@ fn a_command_that_finds_its_work_done_is_said_and_prepared() {
 
 #[test]
 fn a_resume_after_the_machine_has_changed_is_refused_and_loses_nothing() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let output = run_short(
         &bench,

@@ -2,7 +2,7 @@
 
 use crate::pool::Member;
 use model::{Build, Calibration, Trial};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use target::{Restart, Target};
@@ -32,6 +32,8 @@ pub struct Options<'a> {
     /// Other machines that measure the same, whose blocks decide with those of this run. The
     /// trials in `done` are known there.
     pub pool: Option<Member<'a>>,
+    /// Cells that this start leaves as they are, by their indices in the plan.
+    pub left_out: BTreeSet<usize>,
 }
 
 impl std::fmt::Debug for Options<'_> {

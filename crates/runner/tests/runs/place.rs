@@ -6,6 +6,7 @@ use model::{
 use results::read::{read_calibrations, read_trials};
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
 use runner::{Event, Member, Options, Outcome, RunError, run};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -139,6 +140,7 @@ impl Place {
             continues: self.continues,
             away: Duration::ZERO,
             pool,
+            left_out: BTreeSet::new(),
         };
         let mut watch = |event: Event| sink(&event, &interrupted);
         run(

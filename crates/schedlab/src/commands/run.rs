@@ -31,6 +31,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         Some(_) if args.experiment.is_empty() => None,
         _ => Some(match &args.like {
             Some(earlier) => wanted_like(earlier, args)?,
+            // The run that goes on has all cells, also where only some of them do.
+            None if args.resume.is_some() => measurable(&args.experiment.with_all_cells())?,
             None => measurable(&args.experiment)?,
         }),
     };
