@@ -13,10 +13,12 @@ pub use slurm::Cluster;
 pub use sshd::Sshd;
 pub use terminal::Terminal;
 
+use std::cell::Cell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
 
 /// The schedlab binary that this `cargo test` built, beside the test's own.
 pub fn schedlab() -> PathBuf {
@@ -41,9 +43,6 @@ pub fn schedlab() -> PathBuf {
 #[expect(clippy::print_stdout, reason = "the harness shows it beside the test")]
 pub fn skipped(why: impl std::fmt::Display) {
     println!("skipped: {why}");
-    let Some(path) = std::env::var_os("SCHEDLAB_SKIPPED") else {
-        return;
-    };
     let place = std::panic::Location::caller().file();
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a thread of a test");
@@ -51,12 +50,20 @@ pub fn skipped(why: impl std::fmt::Display) {
     let why = why.to_string();
     let words: Vec<&str> = why.split_whitespace().collect();
     let line = format!("{place}: {test}: {}\n", words.join(" "));
+    add_line("SCHEDLAB_SKIPPED", &line);
+}
+
+/// Adds to the file that a variable names, if there is one.
+fn add_line(variable: &str, line: &str) {
+    let Some(path) = std::env::var_os(variable) else {
+        return;
+    };
     let file = std::fs::File::options()
         .append(true)
         .create(true)
         .open(path);
     let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
-    written.expect("the file that SCHEDLAB_SKIPPED names is writable");
+    written.expect("the file that the variable names is writable");
 }
 
 /// Why guests cannot be tested here, if so.
@@ -101,11 +108,60 @@ pub fn write_program(path: &Path, contents: impl AsRef<[u8]>) {
     assert!(shell.wait().expect("the shell ends").success());
 }
 
-/// schedlab holds a lock for the whole machine while it runs, so tests that run
-/// experiments take turns.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+static MACHINE: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// True while the test of this thread has the machine alone.
+    static IS_ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A turn of the machine, until it is dropped. Its seconds go to the file that SCHEDLAB_TURNS names.
+#[derive(Debug)]
+pub struct Turn {
+    machine: Guard,
+    began: Instant,
+}
+
+#[derive(Debug)]
+enum Guard {
+    Alone(#[expect(dead_code, reason = "it is held")] RwLockWriteGuard<'static, ()>),
+    Beside(#[expect(dead_code, reason = "it is held")] RwLockReadGuard<'static, ()>),
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        IS_ALONE.set(false);
+        let how = match self.machine {
+            Guard::Alone(_) => "alone",
+            Guard::Beside(_) => "beside others",
+        };
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a thread of a test");
+        let seconds = self.began.elapsed().as_secs();
+        add_line("SCHEDLAB_TURNS", &format!("{seconds:4} s  {how}  {test}\n"));
+    }
+}
+
+/// The machine for a test that measures, or changes what the kernel has once for all: schedlab holds a lock
+/// for the whole machine while it runs, so such tests take turns.
+pub fn alone() -> Turn {
+    let machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    IS_ALONE.set(true);
+    Turn {
+        machine: Guard::Alone(machine),
+        began: Instant::now(),
+    }
+}
+
+/// The machine for a test that runs experiments and judges no time, in guests or with figures that a command
+/// only prints: several such tests run at once. A [`Bench`] has a lock of its own unless its test is
+/// [`alone`].
+pub fn beside_others() -> Turn {
+    let machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+    Turn {
+        machine: Guard::Beside(machine),
+        began: Instant::now(),
+    }
 }
 
 /// schedlab with its own state directory, so that tests never meet a user's journal.
@@ -113,12 +169,15 @@ pub fn alone() -> MutexGuard<'static, ()> {
 pub struct Bench {
     /// Working directory of the runs, removed with the bench.
     pub dir: tempfile::TempDir,
+    /// Its runs have a lock of their own, and not that of the machine.
+    shares: bool,
 }
 
 impl Default for Bench {
     fn default() -> Self {
         Bench {
             dir: tempfile::tempdir().expect("a temporary directory"),
+            shares: !IS_ALONE.get(),
         }
     }
 }
@@ -137,6 +196,9 @@ impl Bench {
             .current_dir(self.dir.path())
             .env("SCHEDLAB_STATE_DIR", self.path("state"))
             .env("NO_COLOR", "1");
+        if self.shares {
+            command.env("SCHEDLAB_TEST_LOCK", self.path("lock"));
+        }
         command
     }
 

@@ -42,6 +42,10 @@ const MOMENT: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const OF_THE_KERNEL: [&str; 2] = ["debugfs", "tracefs"];
 
+/// Directory of a lock that stands for that of the machine, for tests of schedlab that share the CPUs and
+/// judge no time. A program that is built for use does not look at it.
+const LOCK_OF_TESTS: &str = "SCHEDLAB_TEST_LOCK";
+
 /// Held until dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -77,9 +81,14 @@ pub enum LockError {
 
 /// Take the lock, or say who has it.
 pub fn acquire() -> Result<Lock, LockError> {
-    within_a_moment(|| match geteuid().is_root() {
-        true => acquire_as_root(Path::new(SIGNS), NAME, true),
-        false => acquire_as_user(NAME),
+    let of_tests = std::env::var_os(LOCK_OF_TESTS).filter(|_| cfg!(debug_assertions));
+    within_a_moment(|| match (&of_tests, geteuid().is_root()) {
+        (Some(directory), _) => Ok(Lock {
+            _held: vec![lock_file(Path::new(directory))?],
+            beside: None,
+        }),
+        (None, true) => acquire_as_root(Path::new(SIGNS), NAME, true),
+        (None, false) => acquire_as_user(NAME),
     })
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, stderr, stdout};
 
 const ARM: &str = "[[arm]]\nname = \"a\"\n";
 const WAKEUP: &str = "[[workload]]\nkind = \"wakeup\"\n";
@@ -330,7 +330,7 @@ fn no_terminal_obeys_what_is_said_of_a_strangers_file() {
 
 #[test]
 fn what_is_wrong_on_the_command_line_is_answered_with_the_nearest() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     for (args, says) in [
         (vec!["run", "-a", "bathc", "-w", "wakeup"], "`batch`"),
@@ -362,7 +362,7 @@ fn what_is_wrong_on_the_command_line_is_answered_with_the_nearest() {
 
 #[test]
 fn a_missing_program_is_an_unmet_requirement_and_leaves_no_directory() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let output = bench.run(&[
         "run",
@@ -388,7 +388,7 @@ fn a_scheduler_needs_a_kernel_with_sched_ext_and_the_remedy_is_named() {
         tests::skipped("this kernel has sched_ext");
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let output = bench.run(&["check", "-a", "default", "-a", "scx_rusty", "-w", "wakeup"]);
     expect_code(&output, 3);
@@ -421,7 +421,7 @@ fn an_unknown_tunable_is_refused_before_anything_is_written() {
 
 #[test]
 fn results_of_a_newer_version_are_refused_with_the_remedy() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     expect_code(
         &bench.run(&[
@@ -451,7 +451,7 @@ fn results_of_a_newer_version_are_refused_with_the_remedy() {
 
 #[test]
 fn a_directory_with_results_is_not_written_over() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let args = [
         "run",

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/results-1.0")
@@ -643,7 +643,7 @@ fn other_kernels_are_listed_and_no_cause_is_claimed() {
 
 #[test]
 fn the_experiment_of_a_capsule_is_repeated_here() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = packed();
     let output = bench.run(&[
         "run",
@@ -703,7 +703,7 @@ fn forge(bench: &Bench) {
 
 #[test]
 fn a_forged_figure_of_a_command_is_named_from_the_output_beside_it() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = figure_of_a_command();
     expect_code(&bench.run(&["pack", "run", "-o", "honest.tar.gz"]), 0);
     let honest = bench.run(&["verify", "honest.tar.gz"]);
@@ -727,7 +727,7 @@ fn a_forged_figure_of_a_command_is_named_from_the_output_beside_it() {
 
 #[test]
 fn a_deciding_figure_whose_output_was_taken_away_is_named_in_the_last_line() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = figure_of_a_command();
     forge(&bench);
     for trial in fs::read_dir(bench.path("run/trials")).unwrap() {

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, expect_code, is_root, no_guests, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, is_root, no_guests, stderr, stdout};
 
 const KERNEL: &str = "debian:sid";
 
@@ -123,7 +123,7 @@ fn a_guest_of_root_has_an_ordinary_users_view_and_what_its_work_needs() {
     if !is_root() {
         return tests::skipped("only root's guests have another user's view");
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     // As a project below /root: a directory that only root may enter.
     let private = bench.path("private");
@@ -208,7 +208,7 @@ fn a_guest_in_virtual_time_has_the_same_view_as_one_with_the_hosts_clock() {
     if !is_root() {
         return tests::skipped("only root's guests have another user's view");
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     set_mode(bench.dir.path(), 0o755);
     write(&bench.path("data/open"), "open", 0o644);
@@ -238,7 +238,7 @@ fn what_is_private_is_shown_when_it_is_asked_for() {
     if !is_root() {
         return tests::skipped("only root's guests have another user's view");
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let private = bench.path("private");
     write(&private.join("data/figures"), "figures", 0o644);
@@ -304,7 +304,7 @@ fn a_file_that_the_guest_could_not_read_is_said_before_anything_starts() {
     if !is_root() {
         return tests::skipped("only root's guests have another user's view");
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     write(&bench.path("work"), "#!/bin/sh\n", 0o700);
     let work = bench.path("work").display().to_string();
@@ -331,7 +331,7 @@ fn a_file_that_a_guest_does_not_see_is_named_with_the_key_that_shows_it() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     set_mode(bench.dir.path(), 0o755);
     write(&bench.path("elsewhere/notes"), "notes", 0o644);
@@ -364,7 +364,7 @@ fn kvm_is_not_kept_from_a_guest_of_root_by_the_mode_of_its_device() {
     if !is_root() {
         return tests::skipped("only root's guests are another user's");
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let args = ["check", "--vm", KERNEL, "-a", "default", "--", "true"];
     let output = bench.run(&args);
@@ -389,7 +389,7 @@ fn in_a_container_that_may_not_mount_a_guest_boots_and_the_report_says_what_is_m
     if !is_root() {
         return tests::skipped("only root has rights to lose");
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let mut run = Command::new("setpriv");
     run.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]);

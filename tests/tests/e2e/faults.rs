@@ -7,7 +7,7 @@ use model::TrialState;
 use results::ResultSet;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use tests::{Bench, alone, expect_code};
+use tests::{Bench, beside_others, expect_code};
 
 const EXPERIMENT: &str = r#"
 [[arm]]
@@ -90,7 +90,7 @@ fn a_service_whose_port_is_taken_fails_the_trial_with_its_words() {
     if !tests::python_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let said = failure("true", &port);
@@ -106,7 +106,7 @@ fn a_service_that_runs_out_of_memory_fails_the_trial_with_its_words() {
     if !tests::python_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let said = failure("ulimit -v 400000", "{port}");
     assert!(
         said.contains("service-notes ended (exit status 137)"),
@@ -120,7 +120,7 @@ fn a_service_that_answers_every_request_with_an_error_fails_the_trial_with_its_l
     if !tests::python_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let said = changed(&[("/hoard", "/broken")]);
     let (headline, log) = said.split_once('\n').unwrap();
     assert!(
@@ -137,7 +137,7 @@ fn a_service_that_does_not_become_ready_fails_the_trial_with_its_log() {
     if !tests::python_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let ready = "ready = { path = \"/health\" }\nbefore-start";
     let never = "ready = { path = \"/broken\" }\nready-limit = \"1s\"\nbefore-start";
     let said = changed(&[(ready, never)]);
@@ -156,7 +156,7 @@ fn a_jvm_that_runs_out_of_memory_fails_the_trial_with_its_words() {
     if !tests::python_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bank = format!(
         "exec java -Xmx24m -XX:+ExitOnOutOfMemoryError -XX:TieredStopAtLevel=1 -cp '{}/*' \
          schedlab.bank.BankApplication --server.port={{port}} --kafka.enabled=false",

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use serde_json::Value;
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 /// The results of a run of the quickstart experiment on a machine, where `batch` has this effect on
 /// the throughput of hackbench.
@@ -94,7 +94,7 @@ fn a_fleet_has_one_verdict_and_the_machine_that_disagrees_is_named() {
 
 #[test]
 fn nights_of_one_machine_add_up_and_have_no_table_of_machines() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file(
         "sleep.toml",

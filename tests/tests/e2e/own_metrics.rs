@@ -7,7 +7,7 @@
 use model::TrialState;
 use results::ResultSet;
 use std::process::Command;
-use tests::{Bench, alone, expect_code, skipped, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, skipped, stderr, stdout};
 
 const FILE: &str = r#"
 [[arm]]
@@ -55,7 +55,7 @@ fn values(results: &ResultSet, metric: &str) -> Vec<f64> {
 
 #[test]
 fn own_metrics_reach_results_report_compare_verify_and_a_capsule() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file("own.toml", &text(&bench));
     expect_code(&bench.run(&["run", &file, "-o", "out"]), 0);
@@ -95,7 +95,7 @@ fn failure(from: &str, to: &str) -> String {
 
 #[test]
 fn a_figure_that_is_missing_doubled_or_no_number_fails_the_trial_with_its_line() {
-    let _turn = alone();
+    let _turn = beside_others();
     let said = failure("echo \\\"ops: $((", "echo \\\"opps: $((");
     assert!(
         said.contains("the metric `ops`") && said.contains("opps: 1"),
@@ -111,7 +111,7 @@ fn a_figure_that_is_missing_doubled_or_no_number_fails_the_trial_with_its_line()
 
 #[test]
 fn a_file_of_an_earlier_trial_is_no_figure_of_this_one() {
-    let _turn = alone();
+    let _turn = beside_others();
     let said = failure(
         "> table.csv",
         "> new.csv\"]\nprepare = [\"sh\", \"-c\", \"echo 'a,b\\n1,2' > table.csv; true",

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 /// An experiment whose program prints one text for the arm `nice` and another for the baseline.
 fn experiment(nice: &str, other: &str, metric: &str) -> String {
@@ -52,7 +52,7 @@ fn comparison(bench: &Bench) -> Value {
 
 #[test]
 fn slack_below_0_is_worse_by_its_difference_in_every_format() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let text = experiment(&about("-40"), &about("-20"), HIGHER);
     run(&bench, &text, 5);
@@ -88,7 +88,7 @@ fn slack_below_0_is_worse_by_its_difference_in_every_format() {
 
 #[test]
 fn misses_that_come_from_none_are_a_regression() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     run(&bench, &experiment(&about("3.0"), NONE, LOWER), 5);
     let found = comparison(&bench);
@@ -102,7 +102,7 @@ fn misses_that_come_from_none_are_a_regression() {
 
 #[test]
 fn misses_that_go_to_none_are_better() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     run(&bench, &experiment(NONE, &about("3.0"), LOWER), 0);
     assert_eq!(comparison(&bench)["verdict"], "better");
@@ -110,7 +110,7 @@ fn misses_that_go_to_none_are_better() {
 
 #[test]
 fn none_under_both_arms_is_the_same() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     run(&bench, &experiment(NONE, NONE, LOWER), 0);
     assert_eq!(comparison(&bench)["verdict"], "same");
@@ -118,7 +118,7 @@ fn none_under_both_arms_is_the_same() {
 
 #[test]
 fn a_stressor_that_falls_to_0_is_worse() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     run(&bench, &experiment(NONE, &about("9000"), HIGHER), 5);
     assert_eq!(comparison(&bench)["verdict"], "worse");
@@ -126,7 +126,7 @@ fn a_stressor_that_falls_to_0_is_worse() {
 
 #[test]
 fn the_smallest_effect_of_a_difference_is_in_its_unit() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let scale = format!("{HIGHER}\nscale = \"difference\"\nsmallest-effect = 300");
     run(&bench, &experiment(&about("140"), &about("120"), &scale), 0);
@@ -147,7 +147,7 @@ fn measured(bench: &Bench, name: &str, [nice, other]: [&str; 2]) {
 
 #[test]
 fn a_gate_and_a_comparison_of_two_runs_judge_misses_that_come_from_none() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     measured(&bench, "none", [NONE, NONE]);
     measured(&bench, "once-more", [NONE, NONE]);

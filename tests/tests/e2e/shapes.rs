@@ -8,7 +8,7 @@
 use results::ResultSet;
 use std::collections::BTreeMap;
 use std::fs;
-use tests::{Bench, alone, expect_code};
+use tests::{Bench, beside_others, expect_code};
 
 /// Values of all metrics of a command that prints a text, in its only trial of the first arm.
 fn figures(printed: &str, metrics: &str) -> BTreeMap<String, f64> {
@@ -36,7 +36,7 @@ fn metric(name: &str, keys: &str) -> String {
 
 #[test]
 fn tables_below_a_banner_and_yaml_of_each_stressor_are_read() {
-    let _turn = alone();
+    let _turn = beside_others();
     let netperf = "MIGRATED TCP REQUEST/RESPONSE TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET : first burst 0\n\
                    Throughput,Throughput Units,50th Percentile Latency Microseconds,99th Percentile Latency Microseconds\n\
                    1405.50,Trans/s,683,841\n";
@@ -61,7 +61,7 @@ fn tables_below_a_banner_and_yaml_of_each_stressor_are_read() {
 
 #[test]
 fn lines_of_json_sections_and_digits_in_groups_are_read() {
-    let _turn = alone();
+    let _turn = beside_others();
     let mut k6 = "{\"type\":\"Metric\",\"data\":{\"value\":7},\"metric\":\"took\"}\n".to_owned();
     for ms in 1..=100 {
         k6 += &format!("{{\"type\":\"Point\",\"data\":{{\"value\":{ms}}},\"metric\":\"took\"}}\n");
@@ -106,7 +106,7 @@ fn of_seven_zip(printed: &str) -> [f64; 3] {
 
 #[test]
 fn ratings_of_old_and_new_versions_of_seven_zip_are_read() {
-    let _turn = alone();
+    let _turn = beside_others();
     let p7zip_16 = "22:       6412   755    826   6238  |     120311   798   1286  10265\n\
                     ----------------------------------  | ------------------------------\n\
                     Avr:             755    826   6238  |              798   1286  10265\n\

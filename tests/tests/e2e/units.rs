@@ -5,7 +5,7 @@
 
 use model::{Trial, TrialState};
 use results::ResultSet;
-use tests::{Bench, alone, expect_code, stdout};
+use tests::{Bench, beside_others, expect_code, stdout};
 
 /// An experiment whose program tells by its niceness under which arm it runs.
 fn experiment(script: &str, metric: &str) -> String {
@@ -43,7 +43,7 @@ const P99: &str = "name = \"p99\"\nbetter = \"lower\"\nregex = '99%\\s+(?<v>[\\d
 
 #[test]
 fn a_unit_that_changes_with_the_size_changes_no_figure() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let script = by_arm("99%  1.03ms", "99%  955.00us");
     let metric = format!("{P99}\nunit = \"ms\"");
@@ -57,7 +57,7 @@ fn a_unit_that_changes_with_the_size_changes_no_figure() {
 
 #[test]
 fn without_a_declared_unit_the_report_has_that_of_the_source() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let script = by_arm("99%  1.03ms", "99%  955.00us");
     let trials = ran(&bench, &experiment(&script, P99), 0);
@@ -81,7 +81,7 @@ fn reasons(trials: &[Trial]) -> Vec<&str> {
 
 #[test]
 fn a_unit_that_one_trial_has_and_another_lacks_fails_it_with_both_lines() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let script = by_arm("99%  1030", "99%  955.00us");
     let trials = ran(&bench, &experiment(&script, P99), 4);
@@ -97,7 +97,7 @@ fn a_unit_that_one_trial_has_and_another_lacks_fails_it_with_both_lines() {
 
 #[test]
 fn a_unit_that_contradicts_the_declared_one_fails_every_trial() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let metric = format!("{P99}\nunit = \"MB/s\"");
     let trials = ran(&bench, &experiment("echo '99% 3.1 ms'", &metric), 4);
@@ -112,7 +112,7 @@ fn a_unit_that_contradicts_the_declared_one_fails_every_trial() {
 
 #[test]
 fn fields_of_a_table_and_of_json_have_their_units() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let script = by_arm("p99,n\n1.03 ms,7", "p99,n\n955us,7");
     let csv = "name = \"p99\"\nbetter = \"lower\"\ncsv = \"p99\"\nunit = \"us\"";

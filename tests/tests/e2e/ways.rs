@@ -6,7 +6,7 @@
 
 use std::path::Path;
 use std::process::Output;
-use tests::{Bench, Terminal, alone, expect_code, stderr, stdout};
+use tests::{Bench, Terminal, alone, beside_others, expect_code, stderr, stdout};
 
 /// Columns of a terminal as most people have it.
 const COLUMNS: u16 = 100;
@@ -58,7 +58,7 @@ fn pasted(said: &str, before: &str) -> Vec<String> {
 
 #[test]
 fn a_scheduler_developer_has_ten_minutes() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     says(&bench, &["--help"], &["run ", "check ", "Exit codes:"]);
     let list = says(&bench, &["list", "arms"], &["eevdf, cfs, bore", "scx_NAME"]);
@@ -225,7 +225,7 @@ fn a_performance_engineer_has_nginx_and_a_noisy_neighbour() {
 
 #[test]
 fn somebody_is_sent_results() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let run = ["run", "-q", "-o", "theirs", "-a", "default", "-a", "batch"];
     let command = ["--max-blocks", "1", "--", "sleep", "0.02"];

@@ -2,7 +2,7 @@
 
 use super::guests::{fact, trials};
 use std::process::Command;
-use tests::{Bench, alone, expect_code, no_guests, stderr};
+use tests::{Bench, beside_others, expect_code, no_guests, stderr};
 
 /// The guest's memcached listens on its loopback address only, and what the load writes stays
 /// on the machine that it runs on.
@@ -43,7 +43,7 @@ max-blocks = 1
 
 #[test]
 fn a_load_on_the_controller_asks_the_services_in_the_guest() {
-    let _alone = alone();
+    let _alone = beside_others();
     let memcached = Command::new("memcached").arg("-V").output();
     if let Some(why) = no_guests().or(memcached.err().map(|_| "memcached is not installed")) {
         return tests::skipped(why);

@@ -2,7 +2,7 @@
 
 use super::guests::{KERNEL, trials};
 use std::process::Command;
-use tests::{Bench, alone, expect_code, no_guests, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, no_guests, stderr, stdout};
 
 /// Nothing but a program and its files, as images without a distribution are; names are empty, as
 /// the engine that made them leaves them.
@@ -43,7 +43,7 @@ fn a_service_of_an_exported_container_is_measured_in_a_guest() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let has = |tool: &str| {
         let found = Command::new("sh")

@@ -3,14 +3,14 @@
 use super::guests::{KERNEL, experiment, of, trials};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, expect_code, no_guests, stdout};
+use tests::{Bench, beside_others, expect_code, no_guests, stdout};
 
 #[test]
 fn a_guest_or_an_agent_that_dies_voids_its_trial_and_the_run_goes_on() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     // Each only under one arm: its policy is what the command looks at.
     let arms = "[[arm]]\nname = \"panics\"\npolicy = { class = \"batch\" }\n\
@@ -48,7 +48,7 @@ fn a_guest_that_is_too_small_for_its_service_is_said_to_be() {
     if !std::path::Path::new(PYTHON).exists() {
         return tests::skipped("python3 is not installed");
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let text = format!(
         "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"256M\"\n\
@@ -108,7 +108,7 @@ fn after_trials(bench: &Bench, schedlab: u32, count: usize, signal: rustix::proc
 /// A signal for the QEMU of the second of three trials: the reason of its void trial. Its trial is
 /// measured again, and the run goes on.
 fn why_void(signal: rustix::process::Signal) -> String {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let text = format!(
         "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"512M\"\n\

@@ -2,7 +2,7 @@
 
 use super::guests::{KERNEL, of, trials};
 use std::path::PathBuf;
-use tests::{Bench, alone, expect_code, no_guests, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, no_guests, stderr, stdout};
 
 /// The form of an arm as the lists have it, and the arms of this form that documents show.
 const DOCUMENTED: &[(&str, &[&str])] = &[
@@ -128,7 +128,7 @@ fn every_documented_arm_is_attached_and_proven() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let listed = bench.run(&["scheduler", "list", "--format", "json"]);
     let installed = serde_json::from_str(&stdout(&listed)).expect("JSON");

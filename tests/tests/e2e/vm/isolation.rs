@@ -2,14 +2,14 @@
 
 use super::guests::KERNEL;
 use results::ResultSet;
-use tests::{Bench, alone, expect_code, no_guests, stdout};
+use tests::{Bench, beside_others, expect_code, no_guests, stdout};
 
 #[test]
 fn an_isolated_cpu_is_not_among_those_of_a_load_and_the_report_says_that_there_is_one() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file(
         "isolcpus.toml",

@@ -3,7 +3,7 @@
 
 use super::guests::{KERNEL, fact, trials_that_count};
 use std::collections::{BTreeMap, BTreeSet};
-use tests::{Bench, alone, expect_code, no_guests};
+use tests::{Bench, beside_others, expect_code, no_guests};
 
 /// Another kernel than [`KERNEL`]: Linux 6.12.
 const OTHER: &str = "debian:trixie";
@@ -13,7 +13,7 @@ fn two_kernels_are_compared_within_blocks_and_each_is_proven() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let text = format!(
         "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"512M\"\n\

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::Output;
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, expect_code, no_guests, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, no_guests, stderr, stdout};
 
 /// Guests in the background of one test, and its snapshot, which are gone after it.
 struct Background<'a> {
@@ -54,7 +54,7 @@ fn a_snapshot_goes_on_where_it_was_taken() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     if let Some(why) = image(&bench, &["busybox"]) {
         return tests::skipped(why);
@@ -99,7 +99,7 @@ fn a_guest_over_the_hosts_files_has_its_ports_and_cannot_be_saved() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let lab = Background::new(&bench);
     let forward = format!("{}:7000", free_port());

@@ -19,14 +19,14 @@ use guests::{KERNEL, experiment, trials};
 use results::StoredTrial;
 use std::collections::BTreeSet;
 use std::process::Command;
-use tests::{Bench, alone, expect_code, no_guests, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, no_guests, stderr, stdout};
 
 #[test]
 fn what_cannot_work_is_said_before_the_first_trial() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let not_a_kernel = bench.file("vmlinuz", "this is no kernel");
     for (args, code, says) in [
@@ -70,7 +70,7 @@ fn a_kernels_name_is_no_path_to_write_to() {
         return tests::skipped(why);
     }
     // Beside another run `check` starts nothing, so it would not see what this is about.
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     // What apt keeps its state in, and its sources: names that others use too.
     let theirs = ["v/status", "v/sources.list", "cache/v/status"].map(|f| bench.path(f));
@@ -143,7 +143,7 @@ fn each_trial_has_a_boot_of_its_own_where_that_is_asked_for() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let more = std::thread::available_parallelism().map_or(2, usize::from) * 2;
     let text = format!(

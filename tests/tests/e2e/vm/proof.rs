@@ -7,7 +7,7 @@ use results::StoredTrial;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use tests::{Bench, alone, expect_code, no_guests, sched_program, stdout};
+use tests::{Bench, beside_others, expect_code, no_guests, sched_program, stdout};
 
 fn faulty() -> Option<PathBuf> {
     sched_program("scx_faulty")
@@ -59,7 +59,7 @@ struct Run {
 /// The run is made once, by whichever test needs it first.
 fn run_of_all_faults() -> &'static Run {
     static RUN: LazyLock<Run> = LazyLock::new(|| {
-        let _turn = alone();
+        let _turn = beside_others();
         let bench = Bench::default();
         let arms = [
             arm("good", "none", ""),
@@ -124,7 +124,7 @@ fn profiles_are_in_force_as_far_as_the_kernel_has_them() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let profiles = bench.path("profiles");
     std::fs::create_dir(&profiles).expect("a directory");
@@ -176,7 +176,7 @@ fn a_check_attaches_each_scheduler_once() {
     if let Some(why) = no_faulty_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let arms = [
         arm("good", "none", ""),
@@ -233,7 +233,7 @@ fn a_scheduler_that_is_killed_in_the_middle_voids_the_trial() {
     if let Some(why) = no_faulty_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let command = "sleep 1; pkill -9 -x scx_faulty; sleep 1; true";
     let file = bench.file(
@@ -289,7 +289,7 @@ fn a_guest_with_another_kernel_than_its_arm_says_is_void_with_both_names() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let right = bench.file("right.toml", &experiment("", "true"));
     expect_code(&bench.run(&["check", &right]), 0);

@@ -2,7 +2,7 @@
 
 use super::guests::{KERNEL, fact, image, trials, trials_that_count};
 use std::collections::{BTreeMap, BTreeSet};
-use tests::{Bench, alone, expect_code, no_guests, stderr};
+use tests::{Bench, beside_others, expect_code, no_guests, stderr};
 
 /// The load leaves a line in the guest and prints how many there are, which process serves, and
 /// since which boot.
@@ -40,7 +40,7 @@ fn said_in_blocks(reset: &str) -> Option<BTreeMap<u32, BTreeSet<String>>> {
         tests::skipped(why);
         return None;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     if let Some(why) = image(&bench, &["busybox", "memcached"]) {
         tests::skipped(why);
@@ -93,7 +93,7 @@ fn a_load_on_the_controller_finds_the_services_as_the_snapshot_has_them() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     if let Some(why) = image(&bench, &["busybox", "memcached"]) {
         return tests::skipped(why);

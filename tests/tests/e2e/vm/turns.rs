@@ -2,7 +2,7 @@
 
 use super::guests::{KERNEL, of, trials};
 use super::proof::{arm, no_faulty_guests};
-use tests::{Bench, alone, expect_code, stdout};
+use tests::{Bench, beside_others, expect_code, stdout};
 
 /// The kernel's own scheduler and another in turns of a second, in one process.
 fn experiment(arm: &str) -> String {
@@ -21,7 +21,7 @@ fn a_scheduler_takes_turns_with_the_kernels_own_and_each_window_is_proven() {
     if let Some(why) = no_faulty_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file("turns.toml", &experiment(&arm("good", "none", "")));
     expect_code(&bench.run(&["run", &file, "-o", "out"]), 0);
@@ -49,7 +49,7 @@ fn a_scheduler_that_is_ejected_ends_the_turns_with_its_reason() {
     if let Some(why) = no_faulty_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file("ejected.toml", &experiment(&arm("bad", "error:3", "")));
     expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);

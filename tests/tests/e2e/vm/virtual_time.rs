@@ -44,7 +44,7 @@ fn gate(bench: &Bench, stored: &str, new: &str) -> Output {
 }
 
 /// A bench with the experiment of one arm, while nothing else runs; `None` without guests.
-fn one_arm() -> Option<(Bench, String, std::sync::MutexGuard<'static, ()>)> {
+fn one_arm() -> Option<(Bench, String, tests::Turn)> {
     if let Some(why) = no_guests() {
         tests::skipped(why);
         return None;
