@@ -5,7 +5,7 @@
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, stderr, stdout};
 
 const QUICK: &str = r#"
 name = "quick"
@@ -58,7 +58,7 @@ fn a_certificate_compares_the_baseline_with_its_copies_and_nothing_else() {
 
 #[test]
 fn the_certificate_for_people_says_what_each_cell_sees() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let output = bench.run(&[
         "certify",
@@ -149,7 +149,7 @@ fn an_effect_without_any_knowledge_of_noise_is_refused() {
 
 #[test]
 fn an_interrupt_before_two_arms_were_measured_is_told_by_its_exit_code() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let args = [
         "certify", "-a", "default", "-o", "noise", "--", "sleep", "99",

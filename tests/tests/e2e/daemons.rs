@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, expect_code, is_root, skipped, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, is_root, skipped, stderr, stdout};
 
 /// The nice value that the daemon has of itself.
 const OWN_NICE: i32 = 2;
@@ -315,7 +315,7 @@ fn a_daemon_that_is_not_there_or_nobodys_to_change_is_refused_before_anything_ru
     if !can_change() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let daemon = Daemon::start(&bench, LONG);
     for (to, said, remedy) in [

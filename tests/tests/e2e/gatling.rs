@@ -8,7 +8,7 @@ use model::TrialState;
 use results::ResultSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
 [[arm]]
@@ -214,7 +214,7 @@ fn a_simulation_that_leaves_no_log_in_the_folder_of_the_load_is_told_how() {
     if !can_run() || !tests::python_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let elsewhere = bench.path("elsewhere").display().to_string();
     let text = own(&bench).replacen("{folder}/results", &elsewhere, 1);
@@ -236,7 +236,7 @@ fn a_simulation_that_cannot_be_made_or_compiled_fails_the_trial_with_its_words()
     if !can_run() || !tests::python_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let text = own(&bench);
     let why = failure(&bench, &text.replacen("\"-Drate={rate}\", ", "", 1));
@@ -257,7 +257,7 @@ fn a_simulation_that_is_not_there_fails_the_trial_with_its_words() {
     if !can_run() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let (state, ..) = trial(
         &bench,

@@ -54,7 +54,7 @@ mod traces;
 mod turns;
 mod unattended;
 mod units;
+mod virtual_xen;
 mod vm;
 mod ways;
 mod written;
-mod xen;

@@ -6,7 +6,7 @@
 use model::TrialState;
 use results::ResultSet;
 use std::path::PathBuf;
-use tests::{Bench, alone, expect_code, skipped};
+use tests::{Bench, beside_others, expect_code, skipped};
 
 /// One file: the program that it needs, what makes it short, and the metrics that must come out.
 struct Preset {
@@ -120,7 +120,7 @@ fn measured(name: &str, text: &str) -> ResultSet {
 
 #[test]
 fn every_preset_measures_its_metrics_with_the_real_program() {
-    let _turn = alone();
+    let _turn = beside_others();
     for preset in PRESETS {
         let Preset { file, program, .. } = preset;
         if !on_path(program) {
@@ -174,7 +174,7 @@ fn a_kernel_is_built_in_a_folder_of_its_own_in_each_trial() {
     if !on_path("make") || !on_path("cc") {
         return skipped("kernel-build.toml: make or cc is not installed");
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let tree = tests::tree(&[
         ("Makefile", MAKEFILE),
         ("a.c", "int a(void) { return 1; }\n"),

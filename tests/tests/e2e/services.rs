@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, expect_code, is_root, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, is_root, stderr, stdout};
 
 /// One workload under `arms`; `server` and `more` are tables of it.
 fn experiment(arms: &str, workload: &str, tables: &str) -> String {
@@ -261,7 +261,7 @@ fn the_highest_rate_that_holds_a_service_level_is_found_within_a_trial() {
 
 #[test]
 fn what_goes_wrong_with_a_server_is_said_and_never_becomes_a_figure() {
-    let _turn = alone();
+    let _turn = beside_others();
     let command = |script: &str, more: &str| {
         http(&format!(
             "kind = \"command\"\ncommand = [\"sh\", \"-c\", \"{script}\", \"{{port}}\"]\n{more}"
@@ -283,7 +283,7 @@ fn what_goes_wrong_with_a_server_is_said_and_never_becomes_a_figure() {
 
 #[test]
 fn a_server_that_keeps_answering_with_another_status_is_tried_once() {
-    let _turn = alone();
+    let _turn = beside_others();
     let server = |ready: &str| {
         http(&format!(
             "kind = \"command\"\ncommand = [{:?}, \"serve\", \"--port\", \"{{port}}\"]\n\
@@ -302,7 +302,7 @@ fn a_server_that_keeps_answering_with_another_status_is_tried_once() {
 
 #[test]
 fn a_server_that_does_not_take_its_arguments_is_tried_once() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let server = "kind = \"command\"\n\
                   command = [\"sh\", \"-c\", \"echo usage >&2; exit 2\", \"{port}\"]";
@@ -313,7 +313,7 @@ fn a_server_that_does_not_take_its_arguments_is_tried_once() {
 
 #[test]
 fn an_antagonist_that_ends_early_voids_the_trial() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let antagonist = "kind = \"echo\"\n[[workload.antagonist]]\nname = \"batch\"\n\
                       kind = \"command\"\ncommand = [\"sleep\", \"0.3\"]";
@@ -328,7 +328,7 @@ fn an_antagonist_that_ends_early_voids_the_trial() {
 
 #[test]
 fn what_cannot_work_is_refused_before_the_first_trial() {
-    let _turn = alone();
+    let _turn = beside_others();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let on_port = format!("kind = \"command\"\ncommand = [\"sleep\", \"9\"]\nport = {port}");

@@ -8,7 +8,7 @@ use model::{Role, TrialState, readings};
 use results::ResultSet;
 use std::collections::BTreeSet;
 use std::path::Path;
-use tests::{Bench, alone, expect_code, stderr};
+use tests::{Bench, alone, beside_others, expect_code, stderr};
 
 const STACK: &str = r#"
 [[arm]]
@@ -146,7 +146,7 @@ fn a_load_may_name_the_port_of_any_service_in_its_url() {
     if !can_run() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let url = "kind = \"http\"\nurl = \"http://127.0.0.1:{web.port}/\"";
     // Without the URL the last service would be asked, which is no web server.
@@ -207,7 +207,7 @@ fn a_stack_is_started_in_order_asked_and_gone_with_its_folders() {
     if !can_run() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file("stack.toml", &text(&bench));
     let output = bench.run(&["run", &file, "-o", "out"]);
@@ -260,7 +260,7 @@ fn a_service_that_does_not_come_up_fails_the_trial_with_its_words() {
     if !can_run() {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let said = failure("status = 204 }", "status = 200 }\nready-limit = \"300ms\"");
     assert!(
         said.contains("the service web was not ready after 300ms"),

@@ -7,7 +7,7 @@
 use results::ResultSet;
 use std::path::Path;
 use std::process::Command;
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 /// A program that answers as schbench does, and measures nothing.
 const SOURCE: &str = r#"
@@ -72,7 +72,7 @@ fn run(bench: &Bench, arguments: &[&str]) -> std::process::Output {
 
 #[test]
 fn an_installed_schbench_is_started_by_its_workload_and_named_in_the_results() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let (from, commit) = mirror(&bench);
     let file = bench.file(

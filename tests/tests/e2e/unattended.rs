@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
-use tests::{Bench, alone, expect_code, skipped, stderr, stdout, write_program};
+use tests::{Bench, beside_others, expect_code, skipped, stderr, stdout, write_program};
 
 const RUN: [&str; 9] = [
     "run",
@@ -27,7 +27,7 @@ const RUN: [&str; 9] = [
 ];
 
 fn run(bench: &Bench, notify: &[&str], command: &[&str]) -> std::process::Output {
-    let _turn = alone();
+    let _turn = beside_others();
     let notify = notify.iter().flat_map(|to| ["--notify", to]);
     let mut args: Vec<&str> = RUN.into_iter().chain(notify).collect();
     args.push("--");
@@ -120,7 +120,7 @@ fn mail_goes_to_sendmail_and_a_notice_that_fails_ends_no_run() {
     let sendmail = format!("#!/bin/sh\ncat >> {}\n", mail.display());
     write_program(&bin.join("sendmail"), sendmail);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let _turn = alone();
+    let _turn = beside_others();
     let mut args = RUN.to_vec();
     args.extend([
         "--notify",
@@ -362,7 +362,7 @@ const A_SECOND: std::time::Duration = std::time::Duration::from_secs(1);
 
 #[test]
 fn metrics_tell_of_a_run_while_it_goes_on() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();

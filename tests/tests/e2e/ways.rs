@@ -111,7 +111,7 @@ fn a_scheduler_developer_has_ten_minutes() {
 
 #[test]
 fn a_log_says_after_each_block_what_is_decided_open_and_left() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let run = [
         "run",
@@ -146,7 +146,7 @@ fn a_log_says_after_each_block_what_is_decided_open_and_left() {
 
 #[test]
 fn a_run_that_is_interrupted_is_taken_up_by_the_command_that_it_prints() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let run = ["run", "-a", "default", "-a", "batch", "--max-blocks", "40"];
     let command = bench.command(&[&run[..], &["--", "sleep", "0.3"]].concat());

@@ -8,7 +8,7 @@ use model::{Experiment, TargetSpec};
 use std::process::Command;
 use target::conformance::conformance;
 use target::{Host, Keys, TargetDef};
-use tests::{Sshd, alone, schedlab, skipped};
+use tests::{Sshd, alone, beside_others, schedlab, skipped};
 
 /// Targets of `target::TARGETS`, and one more in one file and one line.
 static TARGETS: &[(&TargetDef, &str)] =
@@ -69,7 +69,7 @@ fn a_guest_does_what_a_target_must() {
     if !qemu.is_ok_and(|o| o.status.success()) {
         return skipped("qemu-system-x86_64 is not installed");
     }
-    let _turn = alone();
+    let _turn = beside_others();
     let keys = Keys::parse("{kernel = \"debian:sid\", memory = \"768M\"}").expect("a table");
     let spec = (target::vm::DEF.read)(keys).expect("a guest");
     conforms(&target::vm::DEF, &spec);

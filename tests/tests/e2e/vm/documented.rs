@@ -48,7 +48,7 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     ("env.NAME=VALUE", &["env.GOMAXPROCS=2"]),
     // It needs a boot of its own: vm/proof.rs.
     ("kernel=SOURCE", &[]),
-    // It needs a hypervisor: xen.rs.
+    // It needs a hypervisor: virtual_xen.rs.
     ("hypervisor-scheduler=NAME[/KEY=VALUE]…", &[]),
     // Of the workload `wakeup` only: run.rs.
     ("handicap=N%", &[]),
