@@ -3,6 +3,7 @@
 //! A thread of its own reads the input, so that its end is noticed in the middle of
 //! a trial: then the runner is gone, the workload is stopped, and all is undone.
 
+use crate::arm::policy::foreseen;
 use crate::calibrate::calibrate;
 use crate::error::AgentError;
 use crate::guard::{GuardKeeper, PATIENCE};
@@ -13,7 +14,7 @@ use crate::state::StateLock;
 use crate::trial::{self, Context, Stage};
 use crate::{check, files, processes, turns};
 use doors::read::lines_within;
-use model::{Build, PROTOCOL_VERSION, Reply, Request, TrialResult, TrialSpec};
+use model::{Build, PROTOCOL_VERSION, Reply, Request, Side, TrialResult, TrialSpec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
@@ -284,6 +285,10 @@ impl Agent {
             },
             Request::Check { experiment, side } => Reply::Checked {
                 problems: check::check(&self.options.root, &experiment, side),
+                foreseen: match side {
+                    Side::Controller => Vec::new(),
+                    Side::Target | Side::Both => foreseen(&self.options.root, &experiment),
+                },
             },
             Request::Calibrate {
                 workload,

@@ -2,7 +2,7 @@
 
 use crate::arm::Arm;
 use crate::experiment::Experiment;
-use crate::problem::Problem;
+use crate::problem::{Problem, Warning};
 use crate::start::Build;
 use crate::system::System;
 use crate::trace::Tracing;
@@ -12,7 +12,7 @@ use crate::workload::{Calibration, Load, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a message changes its meaning. Agent and runner must agree.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// From the runner. Every request has exactly one final reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,6 +83,8 @@ pub enum Reply {
     Checked {
         /// Requirements that are not met; empty where all are.
         problems: Vec<Problem>,
+        /// Warnings that trials on this machine will give.
+        foreseen: Vec<Warning>,
     },
     /// The values of a cell were found.
     Calibrated {

@@ -6,11 +6,20 @@ use crate::trial::{TrialEnd, UnderWay};
 use doors::started::Agreed;
 use model::{
     Arm, Build, Calibration, Experiment, Kind, Load, Part, Place, Problem, Scheduler, Side,
-    TrialSpec, Workload,
+    TrialSpec, Warning, Workload,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use target::{Boot, Target};
+
+/// What was seen of a target.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// Requirements that are not met.
+    pub problems: Vec<Problem>,
+    /// Warnings that its trials will give.
+    pub foreseen: Vec<Warning>,
+}
 
 /// Would this experiment run? Everything is looked at, every kernel of it booted, and every
 /// scheduler attached once; afterwards all is as before. When interrupted, some problems may
@@ -23,16 +32,20 @@ pub fn check(
     build: &Build,
     interrupted: &AtomicBool,
     on_step: &mut dyn FnMut(&str),
-) -> Result<Vec<Problem>, RunError> {
-    let mut problems = target.check(experiment);
-    if !problems.is_empty() {
-        return Ok(problems);
+) -> Result<Looked, RunError> {
+    let mut found = Looked {
+        problems: target.check(experiment),
+        foreseen: Vec::new(),
+    };
+    if !found.problems.is_empty() {
+        return Ok(found);
     }
     let mut side = Side::Both;
     if let Some(controller) = controller.filter(|_| has_loads_apart(experiment, target)) {
         side = Side::Target;
         let mut connection = Connection::open(controller, &Boot::default(), build)?;
-        problems.extend(connection.check(experiment, Side::Controller)?);
+        let missing = connection.check(experiment, Side::Controller)?;
+        found.problems.extend(missing);
     }
     // A check does not restart a real machine: its arms are looked at with the kernel that runs.
     let boots: BTreeSet<Boot> = match target.can().reboots {
@@ -47,13 +60,14 @@ pub fn check(
                 true => only_arms_of(experiment, &running(experiment, connection)?),
                 false => only_arms_of(experiment, &boot),
             };
-            let missing = connection.check(&experiment, side)?;
-            Ok((experiment, missing))
+            let seen = connection.look(&experiment, side)?;
+            Ok((experiment, seen))
         };
-        let (mut connection, (experiment, missing)) =
+        let (mut connection, (experiment, seen)) =
             Connection::open_and_ask(target, &boot, build, ask)?;
-        if !missing.is_empty() {
-            problems.extend(missing);
+        found.foreseen.extend(seen.foreseen);
+        if !seen.problems.is_empty() {
+            found.problems.extend(seen.problems);
             continue;
         }
         for arm in experiment.arms.iter().filter(|_| attaches.is_some()) {
@@ -61,14 +75,15 @@ pub fn check(
                 continue;
             };
             if interrupted.load(Ordering::Relaxed) {
-                return Ok(problems);
+                return Ok(found);
             }
             on_step(&format!("attaching {}", scheduler.program));
+            let problems = &mut found.problems;
             problems.extend(attach(&arm.name, scheduler, &mut connection, interrupted)?);
         }
     }
-    problems.dedup();
-    Ok(problems)
+    found.problems.dedup();
+    Ok(found)
 }
 
 /// The boot of the arms that can be looked at now: those of the kernel that runs, or those of the

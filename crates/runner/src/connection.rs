@@ -1,6 +1,7 @@
 //! A conversation with one agent: question, answer, and the end of patience.
 
 use crate::RunError;
+use crate::check::Looked;
 use model::printable::last_lines;
 use model::{
     Build, Calibration, Experiment, Fact, Load, Measurement, PROTOCOL_VERSION, Problem, Reply,
@@ -134,9 +135,14 @@ impl Connection {
     }
 
     pub fn check(&mut self, experiment: &Experiment, side: Side) -> Result<Vec<Problem>, RunError> {
+        Ok(self.look(experiment, side)?.problems)
+    }
+
+    /// The same with what trials will warn of.
+    pub fn look(&mut self, experiment: &Experiment, side: Side) -> Result<Looked, RunError> {
         let experiment = Box::new(experiment.clone());
         match self.ask(&Request::Check { experiment, side })? {
-            Reply::Checked { problems } => Ok(problems),
+            Reply::Checked { problems, foreseen } => Ok(Looked { problems, foreseen }),
             other => Err(out_of_turn(&other)),
         }
     }

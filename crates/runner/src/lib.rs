@@ -14,7 +14,7 @@ mod run;
 mod trial;
 
 pub use cells::{CellState, Decisions, OpenComparison};
-pub use check::check;
+pub use check::{Looked, check};
 pub use missing::{unexplained, unmeasured};
 pub use pool::{Member, Pool};
 pub use run::{Options, Outcome, run, says_budget_ended, says_of_budget};

@@ -53,7 +53,7 @@ fn answers(session: &mut dyn Session, experiment: &Experiment) -> Result<(), Str
             side: Side::Both,
         },
     )?;
-    let nothing = matches!(&checked, Reply::Checked { problems } if problems.is_empty());
+    let nothing = matches!(&checked, Reply::Checked { problems, .. } if problems.is_empty());
     expect(nothing, || format!("a check says {checked:?}"))?;
     let system = ask(session, &Request::Probe)?;
     let named = matches!(&system, Reply::System { system } if !system.kernel_release.is_empty());

@@ -282,6 +282,7 @@ impl Session for FakeSession {
             },
             Request::Check { .. } => Reply::Checked {
                 problems: Vec::new(),
+                foreseen: Vec::new(),
             },
             Request::Calibrate { .. } => Reply::Calibrated {
                 calibration: Calibration {

@@ -337,6 +337,24 @@ fn a_machine_is_looked_at_before_any_run() {
 }
 
 #[test]
+fn a_check_of_a_machine_foresees_what_its_trials_will_warn_of() {
+    let Some(sshd) = Sshd::start() else { return };
+    if !root_or_skip() {
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let nice = "[[arm]]\nname = \"nice\"\npolicy = { nice = 5 }\n";
+    let file = experiment(&bench, &sshd, nice, &sleeping("0.1"));
+    let check = bench.run(&["check", &file, "--yes"]);
+    expect_code(&check, 0);
+    let on = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    let is_on = on.is_ok_and(|on| on.trim() == "1");
+    let said = stdout(&check).contains("sched_autogroup_enabled = 1");
+    assert_eq!(said, is_on, "{}", stdout(&check));
+}
+
+#[test]
 fn a_clock_that_is_off_is_told() {
     let behind = (
         "date",

@@ -130,12 +130,17 @@ fn beside_a_run(experiment: &Experiment) -> Result<Looked, CliError> {
 /// Looks at this machine, in this process; at any other target not at all.
 fn here_only(experiment: &Experiment) -> Looked {
     let is_here = experiment.target.kind() == "local";
-    let problems = match is_here {
-        true => agent::check(Path::new("/"), &without_built(experiment), Side::Both),
-        false => Vec::new(),
+    let root = Path::new("/");
+    let (problems, warnings) = match is_here {
+        true => (
+            agent::check(root, &without_built(experiment), Side::Both),
+            agent::foreseen_warnings(root, experiment),
+        ),
+        false => Default::default(),
     };
     Looked {
         problems,
+        warnings,
         target_unseen: !is_here,
         ..Looked::default()
     }
@@ -182,7 +187,7 @@ fn looked_at(experiment: &Experiment, agreed: Option<Agreed>) -> Result<Looked, 
     let mut target = targets::target(&experiment.target, wait, &interrupted)?;
     let mut controller = targets::controller(&interrupted)?;
     let mut display = Steps::new();
-    let problems = runner::check(
+    let found = runner::check(
         experiment,
         target.as_mut(),
         Some(controller.as_mut()),
@@ -195,9 +200,10 @@ fn looked_at(experiment: &Experiment, agreed: Option<Agreed>) -> Result<Looked, 
     if interrupted.load(Ordering::Relaxed) {
         return Err(CliError::Interrupted);
     }
+    let found = found?;
     Ok(Looked {
-        problems: problems?.into_iter().map(with_version).collect(),
-        warnings: target.warnings(),
+        problems: found.problems.into_iter().map(with_version).collect(),
+        warnings: [found.foreseen, target.warnings()].concat(),
         accelerator: accelerator(target.as_ref()),
         ..Looked::default()
     })
@@ -217,9 +223,6 @@ fn show(
     } = looked;
     let plan = schedule::plan(experiment);
     let mut all = schedule::warnings(experiment, &plan, target::cpus(&experiment.target));
-    if experiment.target.is_local() {
-        all.extend(agent::foreseen_warnings(Path::new("/"), experiment));
-    }
     all.extend(warnings.iter().cloned());
     match args.format {
         Plain::Json => print_json(experiment, plan.cells.len(), problems, &all, not_started)?,
