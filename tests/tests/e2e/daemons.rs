@@ -355,7 +355,7 @@ fn a_daemon_that_is_not_there_or_nobodys_to_change_is_refused_before_anything_ru
 fn what_a_daemon_cannot_be_given_is_refused_where_it_is_read() {
     let bench = Bench::default();
     for (to, said) in [
-        ("{ pid = 1 }", "`1` is no pid"),
+        ("{ pid = 1 }", "process 1 starts and ends all others"),
         (
             "{ name = \"NAME\" }\nweight = 50",
             "a cgroup weight is that of a cgroup",
@@ -365,7 +365,7 @@ fn what_a_daemon_cannot_be_given_is_refused_where_it_is_read() {
             "cannot be given env",
         ),
         ("{ name = \"NAME\", pid = 7 }", "there are two keys"),
-        ("{ cgroup = \"/a/../b\" }", "is no cgroup"),
+        ("{ cgroup = \"/a/../b\" }", "is no path of a cgroup"),
         ("\"daemon\"", "daemon"),
     ] {
         let text = WHOLE.replace("{ name = \"NAME\" }", to);
