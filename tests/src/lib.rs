@@ -169,15 +169,15 @@ pub fn beside_others() -> Turn {
 pub struct Bench {
     /// Working directory of the runs, removed with the bench.
     pub dir: tempfile::TempDir,
-    /// Its runs have a lock of their own, and not that of the machine.
-    shares: bool,
+    /// Place of the lock of its runs, where that is not the one of the machine.
+    lock: Option<tempfile::TempDir>,
 }
 
 impl Default for Bench {
     fn default() -> Self {
         Bench {
             dir: tempfile::tempdir().expect("a temporary directory"),
-            shares: !IS_ALONE.get(),
+            lock: (!IS_ALONE.get()).then(|| tempfile::tempdir().expect("a temporary directory")),
         }
     }
 }
@@ -196,8 +196,8 @@ impl Bench {
             .current_dir(self.dir.path())
             .env("SCHEDLAB_STATE_DIR", self.path("state"))
             .env("NO_COLOR", "1");
-        if self.shares {
-            command.env("SCHEDLAB_TEST_LOCK", self.path("lock"));
+        if let Some(lock) = &self.lock {
+            command.env("SCHEDLAB_TEST_LOCK", lock.path());
         }
         command
     }
