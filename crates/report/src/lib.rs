@@ -32,7 +32,7 @@ mod shift;
 mod words;
 
 pub use columns::wrap;
-pub use quantity::count;
+pub use quantity::{count, signed_with_unit};
 pub use render::conclusion::sentences as conclusion;
 pub use render::hgrm::{ReportFile, files as hgrm_files};
 pub use render::json::render as json;

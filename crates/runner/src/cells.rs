@@ -29,8 +29,21 @@ pub struct OpenComparison {
     pub ratio: Option<f64>,
     /// The ends of its interval.
     pub interval: Option<(f64, f64)>,
+    /// Arm minus baseline so far, where a ratio has no meaning.
+    pub difference: Option<OpenDifference>,
     /// Evidence against "no difference", on its way to 1 / (1 - confidence).
     pub e_value: f64,
+}
+
+/// A difference in the unit of its metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenDifference {
+    /// Centre of the blocks.
+    pub value: f64,
+    /// The ends of its interval.
+    pub interval: Option<(f64, f64)>,
+    /// Unit of all of them.
+    pub unit: String,
 }
 
 /// State of a cell after the trials so far.
@@ -107,7 +120,7 @@ impl<'a> Decisions<'a> {
                 .judged_arms(judged.cell, given_up)
                 .contains(&judged.arm);
             if waited && judged.is_open() {
-                open[judged.cell].push(self.open(&judged));
+                open[judged.cell].push(self.open(&judged, trials));
             }
         }
         let state = |(cell, open)| self.state(cell, open, trials, given_up);
@@ -146,8 +159,13 @@ impl<'a> Decisions<'a> {
             .collect()
     }
 
-    fn open(&self, judged: &Judged) -> OpenComparison {
+    fn open(&self, judged: &Judged, trials: &[Trial]) -> OpenComparison {
         let judgement = &judged.judgement;
+        let difference = judgement.difference.map(|found| OpenDifference {
+            value: found.value,
+            interval: found.interval.map(|i| (i.low, i.high)),
+            unit: unit(judged, trials),
+        });
         OpenComparison {
             cell: self.plan.cells[judged.cell].name.clone(),
             metric: judged.metric.to_owned(),
@@ -156,9 +174,20 @@ impl<'a> Decisions<'a> {
             blocks_needed: judgement.blocks_needed,
             ratio: judgement.known_ratio(),
             interval: judgement.low().zip(judgement.high()),
+            difference,
             e_value: judgement.e_value,
         }
     }
+}
+
+/// Unit of the metric. A figure of 0 may stand without the unit that the others have.
+fn unit(judged: &Judged, trials: &[Trial]) -> String {
+    let here = trials.iter().filter(|t| t.place.cell == judged.cell);
+    let measured = here.filter_map(|t| t.metric(judged.metric));
+    let longest = measured
+        .map(|m| m.unit.as_str())
+        .max_by_key(|unit| unit.len());
+    longest.unwrap_or_default().to_owned()
 }
 
 /// Blocks of a cell in which every one of `arms` has a trial that counts.

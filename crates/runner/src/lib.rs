@@ -13,7 +13,7 @@ mod pool;
 mod run;
 mod trial;
 
-pub use cells::{CellState, Decisions, OpenComparison};
+pub use cells::{CellState, Decisions, OpenComparison, OpenDifference};
 pub use check::{Looked, check};
 pub use missing::{unexplained, unmeasured};
 pub use pool::{Member, Pool};

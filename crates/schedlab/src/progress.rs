@@ -222,25 +222,14 @@ impl Display {
     /// `wakeup 200% wakeup_p99, rusty: -44 % (-56 to -30), evidence 12 of 20`.
     fn so_far(&self, open: &OpenComparison) -> String {
         let named = format!("{} {}, {}:", open.cell, open.metric, open.arm);
-        let percent = |ratio: f64| format!("{:+.0}", (ratio - 1.0) * 100.0);
-        let Some(ratio) = open.ratio else {
-            return match open.blocks {
-                0 => format!("{named} nothing yet"),
-                // A difference in the unit of the metric, which reports have.
-                _ => format!(
-                    "{named} evidence {:.0} of {:.0}",
-                    open.e_value.min(self.decides),
-                    self.decides
-                ),
-            };
+        let change = match change_so_far(open) {
+            Some(change) => format!("{change}, "),
+            None if open.blocks == 0 => return format!("{named} nothing yet"),
+            None => String::new(),
         };
-        let between = open.interval.map_or_else(String::new, |(low, high)| {
-            format!(" ({} to {})", percent(low), percent(high))
-        });
+        let e_value = open.e_value.min(self.decides);
         format!(
-            "{named} {} %{between}, evidence {:.0} of {:.0}",
-            percent(ratio),
-            open.e_value.min(self.decides),
+            "{named} {change}evidence {e_value:.0} of {:.0}",
             self.decides
         )
     }
@@ -248,6 +237,23 @@ impl Display {
     pub fn end(&mut self) {
         self.lines.end();
     }
+}
+
+/// `-44 % (-56 to -30)`, or `+3 us (+2 us to +4 us)` where a ratio has no meaning.
+fn change_so_far(open: &OpenComparison) -> Option<String> {
+    let between = |interval: Option<(f64, f64)>, write: &dyn Fn(f64) -> String| {
+        interval.map_or_else(String::new, |(low, high)| {
+            format!(" ({} to {})", write(low), write(high))
+        })
+    };
+    if let Some(found) = &open.difference {
+        let write = |value| report::signed_with_unit(value, &found.unit);
+        return Some(write(found.value) + &between(found.interval, &write));
+    }
+    let percent = |ratio: f64| format!("{:+.0}", (ratio - 1.0) * 100.0);
+    let between = between(open.interval, &percent);
+    open.ratio
+        .map(|ratio| format!("{} %{between}", percent(ratio)))
 }
 
 /// Display of steps that have nothing to do with blocks.
@@ -368,6 +374,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runner::OpenDifference;
 
     fn display() -> Display {
         Display {
@@ -391,6 +398,7 @@ mod tests {
             blocks_needed: None,
             ratio,
             interval: ratio.map(|ratio| (ratio - 0.1, ratio + 0.1)),
+            difference: None,
             e_value,
         }
     }
@@ -424,6 +432,17 @@ mod tests {
         let mut unknown = open("rusty", None, 1.0);
         let said = display().so_far(&unknown);
         assert_eq!(said, "wakeup 200% wakeup_p99, rusty: evidence 1 of 20");
+        unknown.difference = Some(OpenDifference {
+            value: 3000.0,
+            interval: Some((2000.0, 4000.0)),
+            unit: "ns".to_owned(),
+        });
+        let said = display().so_far(&unknown);
+        assert_eq!(
+            said,
+            "wakeup 200% wakeup_p99, rusty: +3 us (+2 us to +4 us), evidence 1 of 20"
+        );
+        unknown.difference = None;
         unknown.blocks = 0;
         let said = display().so_far(&unknown);
         assert_eq!(said, "wakeup 200% wakeup_p99, rusty: nothing yet");
