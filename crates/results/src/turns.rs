@@ -20,8 +20,8 @@ pub struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// What is judged of the pairs in which both windows count and have the figure, in their order: their
-    /// log-ratios, or their differences.
+    /// Log-ratios or differences of the pairs in which both windows count and have the figure, in their
+    /// order.
     pub fn shifts(&self, metric: &str, span: Span, scale: Scale) -> Vec<f64> {
         self.shifts_by_pair(metric, span, scale)
             .into_values()

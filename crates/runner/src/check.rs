@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use target::{Boot, Target};
 
-/// What was seen of a target.
+/// Findings about a target.
 #[derive(Debug, Default)]
 pub struct Looked {
     /// Requirements that are not met.

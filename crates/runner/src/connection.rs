@@ -138,7 +138,7 @@ impl Connection {
         Ok(self.look(experiment, side)?.problems)
     }
 
-    /// The same with what trials will warn of.
+    /// Requirements that are not met, and warnings that trials will give.
     pub fn look(&mut self, experiment: &Experiment, side: Side) -> Result<Looked, RunError> {
         let experiment = Box::new(experiment.clone());
         match self.ask(&Request::Check { experiment, side })? {
