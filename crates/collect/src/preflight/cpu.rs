@@ -45,7 +45,8 @@ pub const ISOLATION: Rule = Rule {
     name: "isolation",
     effect: "No task is balanced onto or away from isolated CPUs: there, a scheduler has nothing \
              to decide.",
-    remedy: "leave isolcpus= and nohz_full= out of the kernel command line",
+    remedy: "leave isolcpus= and nohz_full= out of the kernel command line, and end the isolated \
+             partitions of cpusets",
     look: isolation,
 };
 
@@ -60,6 +61,11 @@ fn isolation(machine: &Machine) -> Seen {
     let isolated = machine.read("sys/devices/system/cpu/isolated");
     if let Some(cpus) = isolated.filter(|cpus| !cpus.is_empty() && found.is_empty()) {
         found.push(format!("CPUs {cpus}"));
+    }
+    // An isolated partition is made while the kernel runs (Documentation/admin-guide/cgroup-v2.rst).
+    let partitions = machine.read("sys/fs/cgroup/cpuset.cpus.isolated");
+    if let Some(cpus) = partitions.filter(|cpus| !cpus.is_empty()) {
+        found.push(format!("an isolated partition of CPUs {cpus}"));
     }
     if found.is_empty() {
         return Seen::Ok("none".to_owned());
@@ -212,6 +218,26 @@ mod tests {
             ("sys/devices/system/cpu/isolated", "2-3\n"),
         ]);
         assert_eq!(seen(&ISOLATION, found.path()).check.value, "CPUs 2-3");
+    }
+
+    #[test]
+    fn isolation_with_flags_of_ticks_alone_and_by_a_cpuset_is_seen() {
+        let value = |files: &[(&str, &str)]| {
+            let found = seen(&ISOLATION, tree(files).path());
+            assert!(is_caution(&found), "{files:?}");
+            found.check.value
+        };
+        let flags = "quiet isolcpus=managed_irq,domain,2-3\n";
+        let said = value(&[("proc/cmdline", flags)]);
+        assert_eq!(said, "isolcpus=managed_irq,domain,2-3");
+        let ticks = value(&[("proc/cmdline", "nohz_full=1 rcu_nocbs=1\n")]);
+        assert_eq!(ticks, "nohz_full=1");
+        let partition = ("sys/fs/cgroup/cpuset.cpus.isolated", "4-5\n");
+        let by_cpuset = value(&[("proc/cmdline", "quiet\n"), partition]);
+        assert_eq!(by_cpuset, "an isolated partition of CPUs 4-5");
+        let none = ("sys/fs/cgroup/cpuset.cpus.isolated", "\n");
+        let quiet = tree(&[("proc/cmdline", "quiet\n"), none]);
+        assert!(!is_caution(&seen(&ISOLATION, quiet.path())));
     }
 
     #[test]
