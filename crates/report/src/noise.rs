@@ -3,7 +3,7 @@
 
 use model::Scale;
 use model::turns::Span;
-use results::{ResultSet, log_ratios};
+use results::{ResultSet, log_ratios, sample};
 use stats::planner::{Confidence, detectable_change, detectable_change_in_turns};
 use stats::summary::Moments;
 
@@ -35,6 +35,27 @@ impl Series {
         let processes = processes.iter().filter(|_| by_ratios);
         let ratios = processes.map(|p| p.shifts(metric, Span::Whole, Scale::Ratio));
         Series::Turns(ratios.filter(|xs| !xs.is_empty()).collect())
+    }
+
+    /// Whether the comparison of a cell, an arm and its baseline is by differences, of which there are no
+    /// log-ratios.
+    pub(crate) fn is_by_differences(
+        results: &ResultSet,
+        cell: usize,
+        metric: &str,
+        arm: usize,
+        baseline: usize,
+    ) -> bool {
+        let trials = || results.trials.iter().map(|stored| &stored.trial);
+        let processes = results::turns::processes(trials(), cell, arm, baseline);
+        let scale = match processes.is_empty() {
+            true => {
+                let pairs = results::pairs(trials(), cell, metric, arm, baseline);
+                sample::scale(&pairs, sample::own(trials(), metric))
+            }
+            false => results::turns::scale(&processes, metric),
+        };
+        scale == Scale::Difference
     }
 
     /// Groups within which the log-ratios vary: all blocks, or the pairs of each process.

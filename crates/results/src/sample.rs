@@ -85,6 +85,17 @@ pub fn own<'a>(trials: impl IntoIterator<Item = &'a Trial>, metric: &str) -> Opt
     trials.find_map(|trial| trial.metric(metric)?.own.as_deref())
 }
 
+/// Unit of a metric. A figure of 0 may stand without the unit that the others have.
+pub fn unit<'a>(trials: impl IntoIterator<Item = &'a Trial>, metric: &str) -> Option<&'a str> {
+    let mut measured = trials
+        .into_iter()
+        .filter_map(|t| t.metric(metric))
+        .peekable();
+    let first = *measured.peek()?;
+    let is_said = |m: &&Measurement| m.own.as_ref().is_some_and(|own| own.quote.is_some());
+    Some(&measured.find(is_said).unwrap_or(first).unit)
+}
+
 /// `x` of one block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BlockRatio {

@@ -10,6 +10,7 @@
 
 use judge::{Judged, Looks, deciding, is_aa};
 use model::{Experiment, Plan, Trial};
+use results::sample::unit;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A comparison that needs more blocks, and what is known of it.
@@ -161,10 +162,11 @@ impl<'a> Decisions<'a> {
 
     fn open(&self, judged: &Judged, trials: &[Trial]) -> OpenComparison {
         let judgement = &judged.judgement;
+        let here = || trials.iter().filter(|t| t.place.cell == judged.cell);
         let difference = judgement.difference.map(|found| OpenDifference {
             value: found.value,
             interval: found.interval.map(|i| (i.low, i.high)),
-            unit: unit(judged, trials),
+            unit: unit(here(), judged.metric).unwrap_or_default().to_owned(),
         });
         OpenComparison {
             cell: self.plan.cells[judged.cell].name.clone(),
@@ -178,16 +180,6 @@ impl<'a> Decisions<'a> {
             e_value: judgement.e_value,
         }
     }
-}
-
-/// Unit of the metric. A figure of 0 may stand without the unit that the others have.
-fn unit(judged: &Judged, trials: &[Trial]) -> String {
-    let here = trials.iter().filter(|t| t.place.cell == judged.cell);
-    let measured = here.filter_map(|t| t.metric(judged.metric));
-    let longest = measured
-        .map(|m| m.unit.as_str())
-        .max_by_key(|unit| unit.len());
-    longest.unwrap_or_default().to_owned()
 }
 
 /// Blocks of a cell in which every one of `arms` has a trial that counts.

@@ -287,6 +287,26 @@ impl<'a> Scope<'a> {
 
     /// The log-ratios of every arm against its baseline, run by run.
     fn series(&self, cell: &str, metric: &str) -> Vec<Series> {
+        let of_arm = |results: &ResultSet, index, arm, baseline| {
+            Series::of(results, index, metric, arm, baseline)
+        };
+        self.of_each_arm(cell, of_arm)
+    }
+
+    /// Whether the sources compare the metric by differences.
+    fn is_by_differences(&self, cell: &str, metric: &str) -> bool {
+        let of_arm = |results: &ResultSet, index, arm, baseline| {
+            Series::is_by_differences(results, index, metric, arm, baseline)
+        };
+        self.of_each_arm(cell, of_arm).contains(&true)
+    }
+
+    /// Looks at every arm of a cell against its baseline, run by run.
+    fn of_each_arm<T>(
+        &self,
+        cell: &str,
+        look: impl Fn(&ResultSet, usize, usize, usize) -> T,
+    ) -> Vec<T> {
         let mut all = Vec::new();
         for source in self.sources {
             let results = source.results;
@@ -295,21 +315,10 @@ impl<'a> Scope<'a> {
             };
             let baseline = results.experiment.baseline;
             for arm in (0..results.experiment.arms.len()).filter(|arm| *arm != baseline) {
-                all.push(Series::of(results, index, metric, arm, baseline));
+                all.push(look(results, index, arm, baseline));
             }
         }
         all
-    }
-
-    /// Whether the sources compare the metric by differences.
-    fn is_by_differences(&self, cell: &str, metric: &str) -> bool {
-        let mut sources = self.sources.iter();
-        sources.any(|source| {
-            let table = crate::table::Table::from_results(source.results);
-            let here = table.cells.iter().filter(|known| known.name == cell);
-            let mut comparisons = here.flat_map(|cell| &cell.comparisons);
-            comparisons.any(|c| c.metric == metric && c.difference.is_some())
-        })
     }
 
     /// One trial of each arm in every cell that is known.

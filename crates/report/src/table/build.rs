@@ -17,9 +17,9 @@ use crate::table::{
 };
 use crate::words;
 use judge::{FEWEST_BLOCKS, Family, Judgement, is_aa};
-use model::{Better, Cell, Experiment, Measurement, StopRule, Trial, TrialState, Workload};
+use model::{Better, Cell, Experiment, StopRule, Trial, TrialState, Workload};
 use results::bound::{Bound, bound};
-use results::sample::own;
+use results::sample::{own, unit};
 use results::turns::processes;
 use results::{LEAST_PERCENT, Overload, Pair, ResultSet, overload, pairs};
 use stats::Test;
@@ -314,22 +314,12 @@ impl<'a> CellScope<'a> {
             .filter(|m| seen.insert(m.metric.as_str()))
             .map(|m| MetricHead {
                 name: &m.metric,
-                unit: self.unit(m),
+                unit: unit(self.trials.iter().copied(), &m.metric).unwrap_or(&m.unit),
                 better: m.better,
             })
             .collect();
         heads.sort_by_key(|head| self.deciding_position(head.name));
         heads
-    }
-
-    /// Unit of a metric. A figure of 0 may stand without the unit that the others have.
-    fn unit(&self, measured: &'a Measurement) -> &'a str {
-        let of_it = self
-            .trials
-            .iter()
-            .filter_map(|t| t.metric(&measured.metric));
-        let mut said = of_it.filter(|m| m.own.as_ref().is_some_and(|own| own.quote.is_some()));
-        &said.next().unwrap_or(measured).unit
     }
 
     fn deciding_position(&self, metric: &str) -> usize {
