@@ -36,6 +36,14 @@ pub fn schedlab() -> PathBuf {
     program
 }
 
+/// A program of this name on PATH, or where servers are, which is not on the PATH of everybody.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
+    let mut places = std::env::split_paths(&path).chain(usual);
+    places.find_map(|directory| Some(directory.join(name)).filter(|program| program.is_file()))
+}
+
 /// Says why a test, or a part of it, did not run. `make test` prints all of this again at
 /// its end, since the harness swallows what a passed test printed. As root on a Debian it fails
 /// unless `tests/may-be-skipped` lists the reason (`scripts/skipped`).

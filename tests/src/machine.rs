@@ -90,13 +90,18 @@ impl Machine {
         stripped
     }
 
-    /// The table `[target]` of an experiment that restarts it over ssh.
+    /// The table `[target]` of an experiment that reaches it over ssh.
     pub fn target(&self) -> String {
         let config = self.bench.path("config");
         format!(
-            "[target]\nkind = \"ssh\"\nhost = \"root@machine\"\nconfig = \"{}\"\nreboots = \"grub\"\n",
+            "[target]\nkind = \"ssh\"\nhost = \"root@machine\"\nconfig = \"{}\"\n",
             config.display()
         )
+    }
+
+    /// The same, of an experiment that restarts it.
+    pub fn target_that_reboots(&self) -> String {
+        self.target() + "reboots = \"grub\"\n"
     }
 
     /// Waits until it is up.

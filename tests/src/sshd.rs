@@ -23,7 +23,7 @@ impl Sshd {
 
     /// The same with shell scripts in front of the programs of PATH, by name.
     pub fn start_with(programs: &[(&str, &str)]) -> Option<Self> {
-        let Some(program) = program() else {
+        let Some(program) = crate::program("sshd") else {
             skipped("sshd is not installed");
             return None;
         };
@@ -141,16 +141,6 @@ impl Drop for Sshd {
             sessions.into_iter().for_each(kill);
         }
     }
-}
-
-/// sshd is not on the PATH of everybody, and must be called by its whole path.
-fn program() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let usual = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
-    let mut places = std::env::split_paths(&path)
-        .chain(usual)
-        .map(|dir| dir.join("sshd"));
-    places.find(|program| program.is_file())
 }
 
 fn key(path: &Path) {

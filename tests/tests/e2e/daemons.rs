@@ -27,12 +27,17 @@ while read -r word <&3; do
 done
 ";
 /// Work of some tenths of a second.
-const LONG: u32 = 200_000;
+pub const LONG: u32 = 200_000;
 /// Work of some milliseconds.
 const SHORT: u32 = 2_000;
 /// Asks the daemon to work, and waits for that.
-const CLIENT: &str = "echo x > /PLACE/requests; read -r word < /PLACE/answers";
+pub const CLIENT: &str = "echo x > /PLACE/requests; read -r word < /PLACE/answers";
 const ROOT: &str = "/";
+
+/// The text of a daemon whose shell counts so far for each who asks.
+pub fn script(loops: u32) -> String {
+    SCRIPT.replace("LOOPS", &loops.to_string())
+}
 
 /// A shell under a name of its own that works for whoever asks it.
 struct Daemon {
@@ -48,8 +53,7 @@ impl Daemon {
             assert!(made.unwrap().success());
         }
         let name = format!("lab-{}", std::process::id());
-        let script = SCRIPT.replace("LOOPS", &loops.to_string());
-        tests::write_program(&bench.path(&name), script);
+        tests::write_program(&bench.path(&name), script(loops));
         let mut command = Command::new("nice");
         command.args(["-n", &OWN_NICE.to_string(), &format!("./{name}")]);
         let child = command.current_dir(bench.dir.path()).spawn().unwrap();
@@ -115,7 +119,7 @@ fn can_change() -> bool {
 }
 
 /// Values of a fact about the daemon in the trials of an arm.
-fn found(results: &ResultSet, arm: &str, what: &str) -> Vec<String> {
+pub fn found(results: &ResultSet, arm: &str, what: &str) -> Vec<String> {
     let trials = results.trials.iter().map(|stored| &stored.trial);
     let of_arm = trials.filter(|trial| trial.arm == arm && trial.is_ok());
     let facts = of_arm.flat_map(|trial| trial.result.evidence.all_facts());

@@ -27,6 +27,7 @@ mod kills;
 mod limits;
 mod locks;
 mod make;
+mod managed;
 mod manual;
 mod merge;
 mod microquanta;

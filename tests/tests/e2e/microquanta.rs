@@ -53,12 +53,6 @@ fn bounds() -> Option<PathBuf> {
     files.filter(is_test).max_by_key(built)?.canonicalize().ok()
 }
 
-fn qemu() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let mut found = std::env::split_paths(&path).map(|dir| dir.join(QEMU));
-    found.find(|program| program.exists())
-}
-
 /// A QEMU whose guests have a clock that counts instructions, 8 ns each, and that
 /// skips the time in which they are idle. It needs TCG, also where KVM works.
 fn counting_qemu(bench: &Bench, real: &Path) -> PathBuf {
@@ -125,7 +119,7 @@ impl Drop for Guest<'_> {
 
 /// The test and QEMU, or why it cannot run.
 fn needs() -> Result<(String, PathBuf), &'static str> {
-    let qemu = qemu().ok_or("qemu-system-x86_64 is not installed")?;
+    let qemu = tests::program(QEMU).ok_or("qemu-system-x86_64 is not installed")?;
     let bounds = bounds().ok_or("scx_microquanta is not built; `make test` builds it")?;
     Command::new(&qemu)
         .arg("--version")

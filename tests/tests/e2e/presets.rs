@@ -123,7 +123,7 @@ fn every_preset_measures_its_metrics_with_the_real_program() {
     let _turn = beside_others();
     for preset in PRESETS {
         let Preset { file, program, .. } = preset;
-        if !on_path(program) {
+        if tests::program(program).is_none() {
             skipped(format!("{file}.toml: {program} is not installed"));
             continue;
         }
@@ -150,12 +150,6 @@ fn every_preset_measures_its_metrics_with_the_real_program() {
     }
 }
 
-/// A program that is on PATH.
-fn on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
-}
-
 /// A tree that make(1) treats as the kernel's: it configures and builds below `O=`, and a build
 /// without its configuration fails. The kernel itself takes minutes.
 const MAKEFILE: &str = "\
@@ -171,7 +165,7 @@ $(O)/%.o: %.c
 
 #[test]
 fn a_kernel_is_built_in_a_folder_of_its_own_in_each_trial() {
-    if !on_path("make") || !on_path("cc") {
+    if tests::program("make").is_none() || tests::program("cc").is_none() {
         return skipped("kernel-build.toml: make or cc is not installed");
     }
     let _turn = beside_others();

@@ -181,7 +181,7 @@ fn a_machine_is_restarted_over_ssh_for_each_kernel() {
         return;
     };
     let own = machine.wait("uname -r");
-    let text = experiment(&machine.target(), &machine);
+    let text = experiment(&machine.target_that_reboots(), &machine);
     let file = machine.bench().file("kernels.toml", &text);
     let output = machine.bench().run(&["run", &file, "--output", "out"]);
     // A trial is missing: that of the kernel that panics.

@@ -90,9 +90,7 @@ fn running(bench: &Bench, text: &str) -> Vec<String> {
 }
 
 fn is_installed(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut dirs = path.split(':').chain(["/usr/sbin"]);
-    let found = dirs.any(|dir| Path::new(dir).join(program).exists());
+    let found = tests::program(program).is_some();
     if !found {
         tests::skipped(format!("{program} is not installed"));
     }

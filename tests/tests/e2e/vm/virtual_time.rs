@@ -4,7 +4,7 @@
 use super::guests::KERNEL;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use tests::{Bench, alone, expect_code, no_guests, stdout};
+use tests::{Bench, beside_others, expect_code, no_guests, stdout};
 
 fn experiment(arms: &str, target: &str) -> String {
     format!(
@@ -20,22 +20,19 @@ fn experiment(arms: &str, target: &str) -> String {
 const ARMS: &str = "[[arm]]\nname = \"eevdf\"";
 
 /// Load on the machine, which comes and goes, until it is dropped.
-struct Busy(Vec<Child>);
+struct Busy(Child);
 
 impl Busy {
     fn start() -> Self {
         let script = "while :; do timeout 0.3 sh -c 'while :; do :; done'; sleep 0.1; done";
-        let start = |_| Command::new("sh").args(["-c", script]).spawn();
-        Busy((0..3).map(start).map(|child| child.expect("sh")).collect())
+        Busy(Command::new("sh").args(["-c", script]).spawn().expect("sh"))
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -43,13 +40,14 @@ fn gate(bench: &Bench, stored: &str, new: &str) -> Output {
     bench.run(&["gate", stored, new, "--virtual"])
 }
 
-/// A bench with the experiment of one arm, while nothing else runs; `None` without guests.
+/// A bench with the experiment of one arm; `None` without guests. What else the machine does must not
+/// matter, so other tests may run.
 fn one_arm() -> Option<(Bench, String, tests::Turn)> {
     if let Some(why) = no_guests() {
         tests::skipped(why);
         return None;
     }
-    let turn = alone();
+    let turn = beside_others();
     let bench = Bench::default();
     let file = bench.file("virtual.toml", &experiment(ARMS, ""));
     Some((bench, file, turn))
@@ -177,7 +175,7 @@ fn a_scheduler_with_one_line_changed_is_another_one() {
     sources.change("scx_microquanta/src/bpf/fair.bpf.h", LINE, CHANGED_LINE);
     let after = sources.build();
     assert!(before != after, "the line is not in what was built");
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let mine = bench.path("scx_microquanta");
     let arms = format!(
