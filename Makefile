@@ -122,8 +122,10 @@ test:
 	scripts/test
 
 # The three workspaces are built at once: what one of them downloads, another one compiles.
-built-tests: check
-	cargo build --quiet --workspace --bin schedlab --tests
+built-tests:
+	cargo fmt --all --check
+	@cargo clippy --version
+	scripts/cargo-tests build --quiet --workspace --bin schedlab --tests --examples
 
 # While something is being changed: scripts/quick. `make quick CRATES="stats report"` for these.
 quick:
