@@ -7,8 +7,10 @@ use crate::fence::Fence;
 use crate::process::{Event, Origin, Process};
 use crate::processes::{self, KILL_LIMIT};
 use crate::trial::Context;
+use load::roles::ANTAGONISTS;
 use load::{Job, Launch, Output};
 use model::{Calibration, Load};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// A guest of a hypervisor that is emulated takes its time to boot.
@@ -34,8 +36,17 @@ pub fn calibrate(
     } else if !within.is_zero() {
         context.progress("calibrating", within);
     }
+    let antagonists = calibrated_beside(workload, known);
     let job = Job {
-        calibration: known.clone(),
+        calibration: Calibration {
+            values: known
+                .values
+                .clone()
+                .into_iter()
+                .chain(antagonists.clone())
+                .collect(),
+            ..known.clone()
+        },
         ..Job::new(workload, load, collect::machine::usable_cpus())
     };
     let mut ended = Ok(());
@@ -51,7 +62,26 @@ pub fn calibrate(
         return Ok(Err(why));
     }
     context.journal.forget_from(began)?;
-    Ok(found)
+    Ok(found.map(|mut found| {
+        for (name, value) in antagonists {
+            found.values.entry(name).or_insert(value);
+        }
+        found
+    }))
+}
+
+/// Values of the antagonists, which are not running yet.
+fn calibrated_beside(workload: &model::Workload, known: &Calibration) -> BTreeMap<String, u64> {
+    let mut all = known.clone();
+    let mut found = BTreeMap::new();
+    for antagonist in &workload.antagonists {
+        // A kind that this version does not know is refused where it would be started.
+        if let Ok(program) = ANTAGONISTS.open(&antagonist.program) {
+            found.extend(program.calibrate(&all));
+            all.values.extend(found.clone());
+        }
+    }
+    found
 }
 
 /// The output of the program; and whether it, and all that it started, has ended.

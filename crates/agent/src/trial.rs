@@ -349,8 +349,9 @@ impl<'a, 'c> Trial<'a, 'c> {
             self.context
                 .progress("starting the server", limit + KILL_LIMIT);
         }
+        let calibration = &self.spec.calibration;
         let (roles, ground) = self.ground();
-        roles.start(workload, ground)
+        roles.start(workload, calibration, ground)
     }
 
     /// The roles, and what starting one needs.

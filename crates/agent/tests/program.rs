@@ -10,7 +10,9 @@ use entry::{trial, wrong};
 use load::roles::{ANTAGONISTS, AntagonistProgram, ProgramDef, Readiness, SERVERS, ServerProgram};
 use load::{Keys, Launch, Params, Work};
 use model::check::check_count;
-use model::{Invalid, KeyDef, OpenLoopParams, Placement, Program, Role, Task, TrialState};
+use model::{
+    Calibration, Invalid, KeyDef, OpenLoopParams, Placement, Program, Role, Task, TrialState,
+};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -104,7 +106,7 @@ impl AntagonistProgram for Counters {
         self.shells
     }
 
-    fn launch(&self, _: &Placement) -> Launch {
+    fn launch(&self, _: &Placement, _: &Calibration) -> Launch {
         let more = "(while :; do :; done) & ".repeat(self.shells as usize);
         Launch::new(["sh", "-c", &(more + "wait")].map(str::to_owned).to_vec())
     }

@@ -51,7 +51,7 @@ pub mod units;
 pub mod wakeup;
 pub mod worst;
 
-pub use burnwait::worker_main;
+pub use burnwait::{COUNTS as WORK_COUNTS, beside_main, kops_in, worker_main};
 pub use by_turn::TurnFigures;
 pub use keys::Keys;
 pub use kind::{

@@ -5,6 +5,7 @@ use crate::error::PlanError;
 use crate::metric;
 use crate::table::Value as Written;
 use load::kind::{KindDef, Window};
+use load::roles::burnwait;
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
@@ -187,7 +188,7 @@ fn set_server(tables: &mut [Table], server: Table) -> Result<(), PlanError> {
 }
 
 /// The table of a server or of an antagonist: `KIND`, or `'KIND ARGUMENTS'` as a shell would cut
-/// them.
+/// them. Workers that burn and wait are `burnwait:COUNT`, with their events behind it.
 fn role(option: &str, text: &str) -> Result<Table, PlanError> {
     let wrong = |what: String| {
         PlanError::new(what).with_help("--server nginx --beside 'stress-ng --cpu 2'")
@@ -197,10 +198,32 @@ fn role(option: &str, text: &str) -> Result<Table, PlanError> {
     let [kind, args @ ..] = &words[..] else {
         return Err(wrong(format!("`--{option}` without a kind")));
     };
-    let mut table = of_kind(kind);
-    if !args.is_empty() {
-        let key = if kind == "command" { "command" } else { "args" };
-        table.insert(key.to_owned(), args.into());
+    match kind.split_once(':') {
+        Some((BURNWAIT, count)) => Ok(workers(Some(count), args)),
+        None if kind == BURNWAIT => Ok(workers(None, args)),
+        _ => {
+            let mut table = of_kind(kind);
+            if !args.is_empty() {
+                let key = if kind == "command" { "command" } else { "args" };
+                table.insert(key.to_owned(), args.into());
+            }
+            Ok(table)
+        }
     }
-    Ok(table)
+}
+
+const BURNWAIT: &str = burnwait::ANTAGONIST.name;
+
+/// `burnwait:4 70 200us, 8x10 5ms`.
+fn workers(count: Option<&str>, words: &[String]) -> Table {
+    let mut table = of_kind(BURNWAIT);
+    if let Some(count) = count {
+        table.insert("count".to_owned(), load(count));
+    }
+    if !words.is_empty() {
+        let text = words.join(" ");
+        let events: Vec<Value> = text.split(',').map(|event| event.trim().into()).collect();
+        table.insert("events".to_owned(), events.into());
+    }
+    table
 }

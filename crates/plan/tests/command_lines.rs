@@ -157,7 +157,12 @@ fn a_file_says_the_same_of_every_form_of_an_arm() {
 fn a_file_says_the_same_of_workloads_roles_target_and_rule() {
     let mut line = CommandLine {
         server: Some("nginx".to_owned()),
-        beside: words(&["spinner", "stress-ng --cpu 2", "command yes 'a b'"]),
+        beside: words(&[
+            "spinner",
+            "stress-ng --cpu 2",
+            "command yes 'a b'",
+            "burnwait:3 70 200us, 8x10 5ms",
+        ]),
         command: words(&["make", "-C", "a \"b\"", "-j4"]),
         prepare: words(&["make", "clean"]),
         perf: words(&["LLC-load-misses", "sched:sched_wakeup", "cycles:u"]),
@@ -225,6 +230,39 @@ fn a_server_is_asked_by_the_workloads_that_ask_one_and_antagonists_are_beside_al
     }
     let stress = wakeup.antagonists[1].program.params();
     assert_eq!(stress["args"], json!(["--cpu", "0"]));
+}
+
+#[test]
+fn workers_beside_a_load_have_a_number_and_events() {
+    let beside = |text: &str| {
+        let with = CommandLine {
+            beside: words(&[text]),
+            ..line(&["default"], &["wakeup"])
+        };
+        let experiment = parse_command_line(&with).map_err(|error| error.to_string())?;
+        let antagonist = &experiment.workloads[0].antagonists[0];
+        Ok::<_, String>(antagonist.program.params().clone())
+    };
+    let said = beside("burnwait:3 70 200us, 8x10 random 5ms").expect("is right");
+    assert_eq!(said["count"], json!(3));
+    let events = said["sets"][0]["events"].as_array().expect("events");
+    assert_eq!(events[0]["wait_ns"], json!(200_000));
+    assert_eq!(
+        (&events[1]["pieces"], &events[1]["when"]),
+        (&json!(8), &json!("random"))
+    );
+    let published = beside("burnwait").expect("is right");
+    assert_eq!(published["sets"].as_array().map(Vec::len), Some(2));
+    for (text, expected) in [
+        ("burnwait:0", "at least 1"),
+        ("burnwait:many", "many"),
+        ("burnwait 70", "hands over"),
+        ("burnwait 70 soon", "soon"),
+        ("spinner:3", "spinner:3"),
+    ] {
+        let error = beside(text).expect_err(text);
+        assert!(error.contains(expected), "{text}: {error}");
+    }
 }
 
 #[test]

@@ -168,6 +168,12 @@ pub enum Command {
     /// A worker of a native load, started by the load
     #[command(hide = true)]
     Worker,
+    /// Workers that burn and wait beside another load, started by the agent
+    #[command(hide = true)]
+    Burn {
+        /// Sets, number and unit of work as JSON
+        company: String,
+    },
     /// The native antagonist, started by the agent
     #[command(hide = true)]
     Spin {
@@ -669,6 +675,7 @@ impl Command {
                 | Command::Load
                 | Command::Serve { .. }
                 | Command::Worker
+                | Command::Burn { .. }
                 | Command::Spin { .. }
         )
     }

@@ -173,6 +173,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         } => commands::hidden::serve_pairs(*port),
         Command::Serve { threads, port, .. } => commands::hidden::serve(*threads, *port),
         Command::Worker => commands::hidden::worker(),
+        Command::Burn { company } => commands::hidden::burn(company),
         Command::Spin { threads } => commands::hidden::spin(*threads),
     }
 }

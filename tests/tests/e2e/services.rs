@@ -225,6 +225,58 @@ fn memcached_is_measured_alone_and_beside_each_antagonist_with_the_policy_proven
     assert_eq!(left_behind(&bench), Vec::<String>::new());
 }
 
+#[test]
+fn workers_beside_a_load_want_the_same_in_every_trial_and_their_work_is_counted() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let words = [
+        "run",
+        "-a",
+        "default",
+        "-a",
+        "batch",
+        "-w",
+        "wakeup",
+        "--duration",
+        "500ms",
+    ];
+    let beside = [
+        "--beside",
+        "burnwait:2 70 2ms",
+        "--max-blocks",
+        "1",
+        "-o",
+        "out",
+    ];
+    expect_figures(&bench.run(&[&words[..], &beside[..]].concat()));
+    let trials = ok_trials(&bench);
+    assert!(!trials.is_empty(), "{}", reasons(&bench));
+    for (_, trial) in &trials {
+        // 2 of them want 70 in each 2.07 ms, which is 68 thousand a second.
+        let work = metric(trial, "antagonist_work_per_sec");
+        assert!(work > 0.0 && work < 80_000.0, "{work}");
+    }
+    let found: Value =
+        serde_json::from_slice(&fs::read(bench.path("out/calibration.json")).unwrap()).unwrap();
+    assert!(found.to_string().contains("operations_per_kop"), "{found}");
+    // The command line became a file that says the same.
+    let file = fs::read_to_string(bench.path("out/experiment.toml")).unwrap();
+    assert!(file.contains("events = [\"70 2ms\"]"), "{file}");
+}
+
+#[test]
+fn a_worker_beside_a_load_that_cannot_be_where_it_is_put_voids_the_trial_with_the_reason() {
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let antagonist = "kind = \"echo\"\n[[workload.antagonist]]\nkind = \"burnwait\"\n\
+                      [[workload.antagonist.set]]\nname = \"far\"\nevents = [\"70 200us\"]\n\
+                      cpus = \"100000\"";
+    expect_code(&run(&bench, &http(antagonist)), 4);
+    let why = reasons(&bench);
+    assert!(why.contains("antagonist-burnwait ended"), "{why}");
+    assert!(why.contains("100000"), "{why}");
+}
+
 /// Groups of ours and servers that still run.
 fn left_behind(bench: &Bench) -> Vec<String> {
     let groups = tests::own_cgroups().into_iter();

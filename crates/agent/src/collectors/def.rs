@@ -1,7 +1,7 @@
 //! The definition of a collector. To add one: its file, and a line in [`COLLECTORS`].
 
 use super::trace::Kept;
-use super::{delays, distances, energy, hardware, runqueue, schedstat, switches, trace};
+use super::{delays, distances, energy, hardware, runqueue, schedstat, switches, trace, work};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::process::Origin;
@@ -13,9 +13,10 @@ use std::time::Duration;
 
 /// In the order of lists. When the window opens they begin the other way round, so that
 /// what takes longest to begin is the first, and the last to end.
-pub static COLLECTORS: [&CollectorDef; 8] = [
+pub static COLLECTORS: [&CollectorDef; 9] = [
     &switches::DEF,
     &delays::DEF,
+    &work::DEF,
     &distances::DEF,
     &hardware::DEF,
     &schedstat::DEF,

@@ -17,6 +17,7 @@ mod surroundings;
 pub mod switches;
 pub mod trace;
 mod wanted;
+mod work;
 
 pub use wanted::{Cost, Costs, MOST, costs_file, wanted};
 

@@ -24,7 +24,7 @@ use cgroup::{Cgroup, CgroupError, Groups, Quota};
 use collect::tasks::{self, Pid};
 use load::roles::{ANTAGONISTS, SERVERS};
 use load::{Launch, Output};
-use model::{Arm, Class, Placement, Problem, Role, Service, format_duration_ns};
+use model::{Arm, Calibration, Class, Placement, Problem, Role, Service, format_duration_ns};
 use server::NotReady;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -96,7 +96,12 @@ pub struct Roles {
 impl Roles {
     /// Starts the server, waits until it is ready, then starts the antagonists. What
     /// has been started stays in `self` also when something fails.
-    pub fn start(&mut self, workload: &model::Workload, mut ground: Ground) -> Result<(), Stop> {
+    pub fn start(
+        &mut self,
+        workload: &model::Workload,
+        calibration: &Calibration,
+        mut ground: Ground,
+    ) -> Result<(), Stop> {
         if let Some(server) = &workload.server {
             let program = SERVERS.open(&server.program).map_err(Stop::Failed)?;
             if program.has_own_network() {
@@ -121,7 +126,8 @@ impl Roles {
         }
         for antagonist in &workload.antagonists {
             let program = ANTAGONISTS.open(&antagonist.program);
-            let launch = program.map_err(Stop::Failed)?.launch(&antagonist.placement);
+            let program = program.map_err(Stop::Failed)?;
+            let launch = program.launch(&antagonist.placement, calibration);
             let name = format!("antagonist-{}", antagonist.name);
             self.run(
                 Role::Antagonist,

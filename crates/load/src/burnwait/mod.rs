@@ -7,6 +7,7 @@
 //! (George Dunlap, for Xen), with the fairness computed that it describes.
 
 mod alone;
+mod beside;
 mod burn;
 mod fair;
 mod figures;
@@ -27,12 +28,16 @@ use crate::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
     PartGroup, Phases, Run, Usual, Window, Work, crew, phase,
 };
+pub use beside::{
+    COUNTS, Company, beside_main, calibrate as calibrate_company, check as check_company, kops_in,
+};
 use model::{Better, Calibration, Invalid, KeyDef, Kind, Load, MetricDef, Problem, Task, Turns};
 use pipe::Pipe;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
-use sets::Set;
+pub use sets::Set;
+pub use sets::{published as published_sets, read as read_set, read_events};
 use std::time::Duration;
 pub use told::process_main as worker_main;
 use worker::{Member, Own, Shape, Worker};

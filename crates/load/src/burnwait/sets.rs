@@ -153,7 +153,8 @@ impl Set {
         self.cycle.map_or(wait_ns, |cycle| cycle.ns())
     }
 
-    fn new(name: impl Into<String>, events: Vec<Event>) -> Self {
+    /// A set with nothing else asked for.
+    pub fn new(name: impl Into<String>, events: Vec<Event>) -> Self {
         Set {
             name: name.into(),
             events,
@@ -244,23 +245,10 @@ pub fn read(keys: &mut Keys) -> Set {
         let missing = Invalid::new("", "a set needs its `name`");
         keys.refuse(missing.with_remedy("name = \"A\""));
     }
-    let words = keys.words("events").unwrap_or_default();
-    if words.is_empty() {
+    let events = read_events(keys).unwrap_or_default();
+    if events.is_empty() {
         let missing = Invalid::new("", "a set needs its `events`");
         keys.refuse(missing.with_remedy("events = [\"70 200us\"]"));
-    }
-    let mut events = Vec::new();
-    for (index, word) in words.iter().enumerate() {
-        match event(word) {
-            Ok(event) => events.push(event),
-            Err(what) => {
-                keys.refuse(Invalid::new(format!("events.{index}"), what).with_remedy(
-                    "an event is its thousands of operations and its wait, \"70 200us\", \
-                     \"8x10 random 5ms\", or its period, \"70 every 10ms\"; alone, \"70\", in a set \
-                     with `after`",
-                ))
-            }
-        }
     }
     Set {
         role: keys.get("role").unwrap_or_default(),
@@ -276,6 +264,25 @@ pub fn read(keys: &mut Keys) -> Set {
         memory: memory(keys),
         ..Set::new(name.unwrap_or_default(), events)
     }
+}
+
+/// `events = ["70 200us"]`; `None` where the key is not there.
+pub fn read_events(keys: &mut Keys) -> Option<Vec<Event>> {
+    let words = keys.words("events")?;
+    let mut events = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        match event(word) {
+            Ok(event) => events.push(event),
+            Err(what) => {
+                keys.refuse(Invalid::new(format!("events.{index}"), what).with_remedy(
+                    "an event is its thousands of operations and its wait, \"70 200us\", \
+                     \"8x10 random 5ms\", or its period, \"70 every 10ms\"; alone, \"70\", in a set \
+                     with `after`",
+                ))
+            }
+        }
+    }
+    Some(events)
 }
 
 /// `quota = "50%"`, in whole percent.

@@ -1,5 +1,6 @@
 //! One worker: a queue of events, done one after the other in the order in which they are due.
 
+use super::beside::Counter;
 use super::burn::Work;
 use super::pipe::Pipe;
 use super::sets::{Cycle, Event, Set, When};
@@ -146,6 +147,8 @@ pub struct Worker {
     free_ns: u64,
     /// Account of one that is alone.
     tally: Option<Tally>,
+    /// Count of one beside another load.
+    counter: Option<Counter>,
     record: Record,
 }
 
@@ -196,6 +199,7 @@ impl Worker {
             pipe: own.pipe,
             free_ns: 0,
             tally: None,
+            counter: None,
             record: Record {
                 member,
                 standing: Standing {
@@ -221,6 +225,12 @@ impl Worker {
             self.record.in_turns = vec![None; count];
             self.record.lateness = self.record.lateness.in_turns(Some(turns));
         }
+        self
+    }
+
+    /// Counts its work for somebody who reads the count meanwhile.
+    pub fn counted(mut self, counter: Counter) -> Self {
+        self.counter = Some(counter);
         self
     }
 
@@ -335,6 +345,9 @@ impl Worker {
         self.see_late(window, begun_ns, begun_ns.saturating_sub(at_ns));
         self.see_wait(window, at_ns, ended_ns);
         self.free_ns = ended_ns;
+        if let Some(counter) = &mut self.counter {
+            counter.add(kops);
+        }
         if let Some(tally) = &mut self.tally {
             tally.add(kops, cpu_ns, begun_ns, ended_ns);
         }

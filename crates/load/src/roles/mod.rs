@@ -7,6 +7,7 @@
 //! them, the versions of programs, the schedulers for the tasks that are measured.
 
 pub mod antagonist_command;
+pub mod burnwait;
 pub mod echo;
 pub mod http_echo;
 pub mod memcached;
@@ -19,9 +20,10 @@ pub mod tbench;
 
 use crate::params::{self, Does};
 use crate::registry::Registry;
-use crate::{Keys, Launch, Params, Work};
-use model::{Invalid, KeyDef, Kind, OpenLoopParams, Placement, Program, Task};
+use crate::{Keys, Launch, Params, Work, allowed_cpus};
+use model::{Calibration, Invalid, KeyDef, Kind, OpenLoopParams, Placement, Program, Task};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::net::SocketAddr;
 
@@ -44,6 +46,7 @@ pub static ANTAGONISTS: Table<dyn AntagonistProgram> = Table::new(
     "antagonist",
     &[
         &spinner::ANTAGONIST,
+        &burnwait::ANTAGONIST,
         &stress_ng::ANTAGONIST,
         &antagonist_command::ANTAGONIST,
     ],
@@ -93,8 +96,12 @@ pub trait AntagonistProgram: Debug {
     fn least_threads(&self, _placement: &Placement) -> u32 {
         1
     }
+    /// Values that are found once, on a machine where no trial runs, and hold for all of them.
+    fn calibrate(&self, _known: &Calibration) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
     /// Command that starts it in this place.
-    fn launch(&self, _placement: &Placement) -> Launch {
+    fn launch(&self, _placement: &Placement, _calibration: &Calibration) -> Launch {
         Launch::new(self.command())
     }
 }
@@ -211,6 +218,14 @@ fn needed(keys: &mut Keys, key: &'static str, of: &str, example: &str) -> Vec<St
     words
 }
 
+/// CPUs that a program in this place may use.
+fn cpus(placement: &Placement) -> u32 {
+    let allowed = allowed_cpus();
+    let list = placement.cpus.as_deref();
+    let listed = list.and_then(|list| model::choose_cpus(list, &allowed).ok());
+    u32::try_from(listed.unwrap_or(allowed).len()).unwrap_or(u32::MAX)
+}
+
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
@@ -261,7 +276,9 @@ mod tests {
         let antagonist = |json: &str| {
             let kind = serde_json::from_str(json).unwrap();
             let program = ANTAGONISTS.open(&kind).unwrap();
-            program.launch(&Placement::default()).argv
+            program
+                .launch(&Placement::default(), &Calibration::default())
+                .argv
         };
         let spinner = antagonist(r#"{"kind":"spinner","threads":2}"#);
         assert_eq!(spinner[1..], words(&["spin", "--threads", "2"]));

@@ -1,9 +1,9 @@
 //! Threads that do nothing but use the CPU ([`crate::spin`]).
 
-use super::{AntagonistProgram, ProgramDef, words};
-use crate::{Keys, Launch, Params, SELF, Work, allowed_cpus};
+use super::{AntagonistProgram, ProgramDef, cpus, words};
+use crate::{Keys, Launch, Params, SELF, Work};
 use model::check::check_count;
-use model::{Invalid, KeyDef, Placement};
+use model::{Calibration, Invalid, KeyDef, Placement};
 use serde::{Deserialize, Serialize};
 
 /// The kind `spinner`.
@@ -51,18 +51,10 @@ impl AntagonistProgram for Spinner {
         self.threads.unwrap_or_else(|| cpus(placement))
     }
 
-    fn launch(&self, placement: &Placement) -> Launch {
+    fn launch(&self, placement: &Placement, _: &Calibration) -> Launch {
         let threads = self.least_threads(placement).to_string();
         Launch::new(words(&[SELF, "spin", "--threads", &threads]))
     }
-}
-
-/// CPUs that it may use.
-fn cpus(placement: &Placement) -> u32 {
-    let allowed = allowed_cpus();
-    let list = placement.cpus.as_deref();
-    let listed = list.and_then(|list| model::choose_cpus(list, &allowed).ok());
-    u32::try_from(listed.unwrap_or(allowed).len()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -76,7 +68,7 @@ mod tests {
             ..Placement::default()
         };
         let spinner = Spinner { threads: None };
-        let argv = spinner.launch(&placement).argv;
+        let argv = spinner.launch(&placement, &Calibration::default()).argv;
         assert_eq!(argv[1..], ["spin", "--threads", "4"]);
     }
 }

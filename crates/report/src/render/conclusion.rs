@@ -7,7 +7,7 @@
 use crate::quantity::{
     about, count, difference, difference_in_unit, differences, signed_with_unit,
 };
-use crate::table::across::paid::Paid;
+use crate::table::across::paid::{self, Paid};
 use crate::table::why::Change;
 use crate::table::{CellTable, Comparison, Table, Tally, Verdict};
 use crate::words;
@@ -78,7 +78,8 @@ impl<'a> Conclusion<'a> {
             self.without_difference(),
             self.open(),
             self.not_compared(),
-            self.paid(&tally.arm),
+            self.paid(&tally.arm, paid::CPU_TIME, "CPU time"),
+            self.paid(&tally.arm, paid::WORK, "work"),
             match tally.cells_not_measured {
                 0 => None,
                 cells => Some(format!("{} not measured", count(cells, "cell"))),
@@ -175,11 +176,12 @@ impl<'a> Conclusion<'a> {
         self.named("not compared", found, |found| self.named_metric(found, ""))
     }
 
-    /// CPU time that the antagonists had under the arm: `CPU time of the antagonists 0.36 % lower (1.2 % lower to
+    /// What the antagonists had under the arm: `CPU time of the antagonists: 0.36 % lower (1.2 % lower to
     /// 0.5 % higher)`.
-    fn paid(&self, arm: &str) -> Option<String> {
+    fn paid(&self, arm: &str, metric: &str, what: &str) -> Option<String> {
         let all = self.table.across.paid.iter();
-        let of_arm: Vec<&Paid> = all.filter(|paid| paid.arm == arm).collect();
+        let of_metric = all.filter(|paid| paid.metric == metric);
+        let of_arm: Vec<&Paid> = of_metric.filter(|paid| paid.arm == arm).collect();
         let several = self.table.cells.len() > 1;
         let said = of_arm.iter().take(MOST_NAMED).filter_map(|paid| {
             let place = match several {
@@ -191,7 +193,7 @@ impl<'a> Conclusion<'a> {
         let mut said: Vec<String> = said.collect();
         let left = of_arm.len().saturating_sub(MOST_NAMED);
         said.extend((left > 0 && !said.is_empty()).then(|| format!("and {left} more")));
-        (!said.is_empty()).then(|| format!("CPU time of the antagonists: {}", said.join(", ")))
+        (!said.is_empty()).then(|| format!("{what} of the antagonists: {}", said.join(", ")))
     }
 
     fn named(

@@ -3,7 +3,7 @@
 use super::{Run, connected};
 use crate::connection::Calibrated;
 use crate::{Event, RunError};
-use model::Calibration;
+use model::{Calibration, Cell};
 
 impl Run<'_> {
     /// Values that all trials of a cell share, found before its first trial; `None` when
@@ -22,13 +22,19 @@ impl Run<'_> {
         (self.sink)(Event::Step {
             step: &format!("calibrating {}", cell.name),
         });
-        let known = self.of_the_kind(cell.workload);
-        let connection = connected(match self.is_apart(workload) {
+        let known = self.known(cell.workload);
+        let is_apart = self.is_apart(workload);
+        let mut workload = workload.clone();
+        if is_apart {
+            // They run on the target, and find their values there in each trial.
+            workload.antagonists.clear();
+        }
+        let connection = connected(match is_apart {
             true => &mut self.beside,
             false => &mut self.connection,
         })?;
         let calibrated =
-            connection.calibrate(&cell.name, workload, cell.load, known, self.interrupted)?;
+            connection.calibrate(&cell.name, &workload, cell.load, known, self.interrupted)?;
         let Calibrated::Found(found) = calibrated else {
             return Ok(None);
         };
@@ -37,13 +43,20 @@ impl Run<'_> {
         Ok(Some(found))
     }
 
-    /// Values that were found for a workload of the same kind, or none.
-    fn of_the_kind(&self, workload: usize) -> Calibration {
+    /// Values that were found for any workload, those of the same kind first: one name is one
+    /// property of the machine within a kind, and the unit of work of burning workers is so in all.
+    fn known(&self, workload: usize) -> Calibration {
         let kind = |workload: usize| self.experiment.workloads[workload].kind.name();
-        let cells = self.plan.cells.iter();
-        let mut others = cells.filter(|cell| kind(cell.workload) == kind(workload));
-        let found = others.find_map(|cell| self.calibrations.get(&cell.name));
-        found.cloned().unwrap_or_default()
+        let is_same = |cell: &&Cell| kind(cell.workload) == kind(workload);
+        let (same, others): (Vec<&Cell>, Vec<&Cell>) = self.plan.cells.iter().partition(is_same);
+        let mut known = Calibration::default();
+        for cell in same.into_iter().chain(others) {
+            let found = self.calibrations.get(&cell.name);
+            for (name, value) in found.into_iter().flat_map(|found| &found.values) {
+                known.values.entry(name.clone()).or_insert(*value);
+            }
+        }
+        known
     }
 
     /// Values that hold for all loads of the workload, where they were found at another one: cells

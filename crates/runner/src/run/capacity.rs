@@ -203,6 +203,9 @@ impl Run<'_> {
             Load::MaxRate(slo) => schedule::search_limit_ns(workload, &slo),
             _ => workload.time_limit_ns,
         };
+        let Some(calibration) = self.calibration_beside(search.workload)? else {
+            return Ok(TrialEnd::Interrupted);
+        };
         let mut end = self.trial(TrialSpec {
             label: format!("highest rate of {} {}", workload.name, baseline.name),
             arm: baseline.clone(),
@@ -211,7 +214,7 @@ impl Run<'_> {
                 ..workload.clone()
             },
             load,
-            calibration: Calibration::default(),
+            calibration,
             seed: self.plan.seed,
             collect: experiment.collect.clone(),
             perf: experiment.perf.clone(),
@@ -227,11 +230,29 @@ impl Run<'_> {
         Ok(end)
     }
 
+    /// Calibration of the antagonists of a search: they do then what they do in the trials. `None` when
+    /// interrupted.
+    fn calibration_beside(&mut self, workload: usize) -> Result<Option<Calibration>, RunError> {
+        let has_antagonists = !self.experiment.workloads[workload].antagonists.is_empty();
+        match self.shares(workload).first() {
+            Some(cell) if has_antagonists => self.calibration(*cell),
+            _ => Ok(Some(Calibration::default())),
+        }
+    }
+
     /// The rate for all cells that are shares of it, on record so that a resume has the same.
     fn store_rate(&mut self, workload: usize, rate_per_sec: f64) -> Result<(), RunError> {
-        for cell in self.shares(workload) {
-            let name = self.plan.cells[cell].name.clone();
-            let found = self.calibrations.entry(name).or_default();
+        let cells = self.shares(workload).into_iter();
+        let names: Vec<String> = cells
+            .map(|cell| self.plan.cells[cell].name.clone())
+            .collect();
+        let first = names.first().and_then(|name| self.calibrations.get(name));
+        let common = first.cloned().unwrap_or_default();
+        for name in names {
+            let found = self
+                .calibrations
+                .entry(name)
+                .or_insert_with(|| common.clone());
             found.max_per_sec = Some(rate_per_sec);
         }
         Ok(self.writer.write_calibrations(&self.calibrations)?)

@@ -73,6 +73,11 @@ pub fn worker() -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+pub fn burn(company: &str) -> Result<ExitCode, CliError> {
+    load::beside_main(company).map_err(CliError::internal)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub fn spin(threads: u32) -> Result<ExitCode, CliError> {
     load::spin_main(threads).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)

@@ -1,13 +1,16 @@
-//! Price of an arm for those beside: the CPU time that the antagonists had.
+//! Price of an arm for those beside: the CPU time that the antagonists had, and the work that those
+//! did that count it.
 
 use crate::table::why::{Change, change_of};
 use results::ResultSet;
 use serde::Serialize;
 
-/// The counter of the antagonists.
-const CPU_TIME: &str = "antagonist_cpu_time";
+/// CPU time of the antagonists.
+pub const CPU_TIME: &str = "antagonist_cpu_time";
+/// Work of those antagonists that count it.
+pub const WORK: &str = "antagonist_work_per_sec";
 
-/// Change of the antagonists' CPU time from the baseline to one arm, in one cell.
+/// Change of the antagonists' CPU time or work from the baseline to one arm, in one cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Paid {
     /// Name of the cell.
@@ -20,7 +23,7 @@ pub struct Paid {
     pub change: Change,
 }
 
-/// CPU time that antagonists had under each arm but the baseline, where there are any.
+/// CPU time and work of the antagonists under each arm but the baseline, where there are any.
 pub fn paid(results: &ResultSet) -> Vec<Paid> {
     let experiment = &results.experiment;
     if experiment.imported().is_some() {
@@ -31,13 +34,16 @@ pub fn paid(results: &ResultSet) -> Vec<Paid> {
     let cells = results.plan.cells.iter().enumerate();
     cells
         .flat_map(|(index, cell)| arms.iter().map(move |arm| (index, cell, *arm)))
-        .filter_map(|(index, cell, arm)| {
-            Some(Paid {
-                cell: cell.name.clone(),
-                arm: experiment.arms[arm].name.clone(),
-                metric: CPU_TIME.to_owned(),
-                change: change_of(results, index, CPU_TIME, arm)?,
-            })
+        .flat_map(|(index, cell, arm)| {
+            let paid = move |metric: &&str| {
+                Some(Paid {
+                    cell: cell.name.clone(),
+                    arm: experiment.arms[arm].name.clone(),
+                    metric: (*metric).to_owned(),
+                    change: change_of(results, index, metric, arm)?,
+                })
+            };
+            [CPU_TIME, WORK].iter().filter_map(paid).collect::<Vec<_>>()
         })
         .collect()
 }
