@@ -10,6 +10,7 @@ pub(crate) mod html;
 pub(crate) mod imported;
 pub(crate) mod json;
 pub(crate) mod junit;
+pub(crate) mod latencies;
 pub(crate) mod lkml;
 pub(crate) mod markdown;
 pub(crate) mod requests;
@@ -24,11 +25,13 @@ use results::ResultSet;
 /// All formats, the usual one first.
 #[rustfmt::skip] // One line a format.
 pub static FORMATS: &[Format] = &[
-    Format { name: "text", file: Some("report.txt"), summary: "for the terminal; all details with `--full`", write: |table, _, options| Ok(text::render(table, options)) },
+    Format { name: "text", file: Some("report.txt"), summary: "for the terminal; all details with `--full`", write: |table, results, options| Ok(text::render(table, results, options)) },
     Format { name: "lkml", file: None, summary: "plain text of fixed width for a mailing list", write: |table, _, _| Ok(lkml::render(table)) },
     Format { name: "csv", file: Some("trials.csv"), summary: "a row for each trial and metric, as CSV", write: |_, results, _| csv::render(results) },
     Format { name: "comparisons", file: Some("comparisons.csv"), summary: "a row for each comparison, as CSV", write: |table, _, _| csv::comparisons(table) },
     Format { name: "requests", file: None, summary: "success, mean, p95, goodput and verdict of each arm of services under load, as CSV", write: |table, _, _| requests::csv(table) },
+    Format { name: "latencies", file: None, summary: "average, deviation and percentiles of the requests of each arm at each rate, as CSV", write: |_, results, _| latencies::csv(results) },
+    Format { name: "mcperf", file: None, summary: "the same in the columns that `mcperf --scan` prints", write: |_, results, _| Ok(latencies::mcperf(results)) },
     Format { name: "json", file: Some("report.json"), summary: "for programs; `docs/report.schema.json` describes it", write: |table, _, _| json::render(table) },
     Format { name: "html", file: Some("report.html"), summary: "one page with charts that needs no network", write: |table, results, _| html::render(table, results) },
     Format { name: "markdown", file: None, summary: "tables for a merge request or a wiki", write: |table, _, _| Ok(markdown::render(table)) },

@@ -54,7 +54,7 @@ pub fn pooled(results: &ResultSet, cell: usize) -> Vec<Pooled> {
     arms.filter_map(|(arm, info)| {
         let of_arm = trials.iter().filter(|t| t.trial.place.arm == arm);
         let of_arm: Vec<&StoredTrial> = of_arm.copied().collect();
-        let requests = merged(&of_arm)?;
+        let requests = merged(&of_arm, LOG)?;
         // In whole numbers: rounded, 190 requests would have ten beyond.
         let beyond = requests.len() * PERCENT_BEYOND / 100;
         (beyond as f64 >= FEWEST_BEYOND).then(|| Pooled {
@@ -69,12 +69,12 @@ pub fn pooled(results: &ResultSet, cell: usize) -> Vec<Pooled> {
     .collect()
 }
 
-/// The requests of all of these trials; none where a log is missing or damaged, since a part of
+/// The values of a log of all of these trials; none where one is missing or damaged, since a part of
 /// them would be another distribution.
-fn merged(trials: &[&StoredTrial]) -> Option<Histogram<u64>> {
+pub fn merged(trials: &[&StoredTrial], log: &str) -> Option<Histogram<u64>> {
     let (mut all, mut buffer) = (empty(), Vec::new());
     for stored in trials {
-        let text = results::files::read(&stored.dir.join(LOG)).ok()?;
+        let text = results::files::read(&stored.dir.join(log)).ok()?;
         add_log(&text, &mut all, &mut buffer).ok()?;
     }
     Some(all)

@@ -11,7 +11,7 @@ mod view;
 mod workers;
 
 use crate::ReportError;
-use crate::render::chart;
+use crate::render::{chart, latencies};
 use crate::table::Table;
 use askama::Template;
 use results::ResultSet;
@@ -28,6 +28,7 @@ pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError>
     let mut across = charts::scans(table);
     across.extend(charts::searches(table, results));
     across.extend(workers::across(table, results));
-    let page = view::page(table, charts, across, Setup::of(results));
+    let mut page = view::page(table, charts, across, Setup::of(results));
+    page.sheets.extend(latencies::sheets(results));
     Ok(chart::renumber_clips(&page.render()?))
 }

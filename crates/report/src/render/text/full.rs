@@ -1,5 +1,6 @@
 //! The full report: every comparison, median, and trial that does not count.
 
+use super::super::latencies;
 use super::super::sheet::{Moved, moved, of_sets, sheets};
 use super::verdicts::Shape;
 use super::{INDENT, Page, notices};
@@ -8,12 +9,14 @@ use crate::quantity::with_unit;
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Table};
 use crate::words;
 use model::Severity;
+use results::ResultSet;
 
 impl Page {
-    pub(super) fn everything(&mut self, table: &Table) {
+    pub(super) fn everything(&mut self, table: &Table, results: &ResultSet) {
         self.verdicts(table);
         self.not_measured(table);
-        for sheet in sheets(table).into_iter().chain(of_sets(table)) {
+        let sheets = sheets(table).into_iter().chain(of_sets(table));
+        for sheet in sheets.chain(latencies::sheets(results)) {
             self.sheet(&sheet);
         }
         self.moved(table);

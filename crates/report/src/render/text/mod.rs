@@ -13,6 +13,7 @@ use crate::render::{Options, arms, conclusion};
 use crate::table::{CellTable, Notice, Table};
 use crate::words;
 use model::Severity;
+use results::ResultSet;
 
 const INDENT: usize = 2;
 /// Narrower than any terminal, and wider than a line that is pleasant to read.
@@ -22,7 +23,7 @@ const WIDTHS: std::ops::RangeInclusive<usize> = 40..=120;
 const ARMS_ABREAST: usize = 4;
 
 /// The whole report.
-pub fn render(table: &Table, options: &Options) -> String {
+pub fn render(table: &Table, results: &ResultSet, options: &Options) -> String {
     let mut page = Page {
         lines: Vec::new(),
         color: options.color,
@@ -33,7 +34,7 @@ pub fn render(table: &Table, options: &Options) -> String {
     page.conclusion(table);
     page.serious(table);
     match options.full {
-        true => page.everything(table),
+        true => page.everything(table, results),
         false => page.answer(table),
     }
     let mut text = page.lines.join("\n");
