@@ -13,6 +13,9 @@ use std::path::Path;
 use std::process::Command;
 use tests::{Bench, Machine, alone, expect_code, is_root, skipped, stdout};
 
+/// The program of the daemon.
+const NAME: &str = "lab-daemon";
+
 /// An arm for the daemon beside one that leaves it alone.
 const ARMS: &str = r#"
 [[arm]]
@@ -47,10 +50,15 @@ fn look_at(results: &ResultSet) {
         let warnings = &stored.trial.result.warnings;
         let elsewhere = warnings
             .iter()
-            .any(|warning| warning.what.contains("than the command itself"));
+            .any(|w| w.what.contains("than the command itself") && w.what.contains(NAME));
         assert_eq!(elsewhere, stored.trial.arm == "default", "{warnings:?}");
     }
 }
+
+/// Runs a command where `/` is a mount, which runc wants and the root of a chroot is not. The mount is in
+/// one that no other namespace sees.
+const AS_A_MOUNT: &str = "mount -t tmpfs lab \"$0\"; mount --make-private \"$0\"; mkdir \"$0/root\"; \
+                          mount --rbind / \"$0/root\"; exec chroot \"$0/root\" \"$@\"";
 
 /// A container of Podman whose shell works for whoever asks it.
 struct Container {
@@ -73,19 +81,27 @@ impl Container {
             let made = Command::new("mkfifo").arg(bench.path(pipe)).status();
             assert!(made.unwrap().success());
         }
-        tests::write_program(&bench.path("daemon"), script(LONG));
+        tests::write_program(&bench.path(NAME), script(LONG));
+        let mounts = bench.path("mounts");
+        std::fs::create_dir(&mounts).unwrap();
         let name = format!("lab-{}", std::process::id());
         let volume = format!("{}:/lab", bench.dir.path().display());
-        let output = Command::new("podman")
-            // The root of a chroot is no mount, so nothing can be pivoted there.
-            .env("DOCKER_RAMDISK", "yes")
-            .args(["--runtime=runc", "--cgroup-manager=cgroupfs"])
+        let output = Command::new("unshare")
+            .args([
+                "--mount",
+                "--propagation=unchanged",
+                "sh",
+                "-ec",
+                AS_A_MOUNT,
+            ])
+            .arg(&mounts)
+            .args(["podman", "--runtime=runc", "--cgroup-manager=cgroupfs"])
             .args(["--events-backend=file", "run", "--detach", "--network=host"])
             .args(["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"])
             .args(["--volume", &volume, "--workdir=/lab", "--name", &name])
             .arg("--rootfs")
             .arg(root)
-            .arg("/lab/daemon")
+            .arg(format!("/lab/{NAME}"))
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -162,13 +178,13 @@ fn a_unit_that_systemd_started_has_what_the_arm_says_over_ssh() {
         return;
     };
     let bench = machine.bench();
-    let daemon = bench.file("daemon", &script(LONG));
+    let daemon = bench.file(NAME, &script(LONG));
     machine.wait("mkdir -p /srv/lab && cd /srv/lab && mkfifo requests answers || true");
-    machine.copy(daemon.as_ref(), "/srv/lab/daemon");
-    machine.wait(
+    machine.copy(daemon.as_ref(), &format!("/srv/lab/{NAME}"));
+    machine.wait(&format!(
         "systemctl is-active lab || systemd-run --unit=lab --property=WorkingDirectory=/srv/lab \
-         --property=CPUWeight=200 --nice=2 /srv/lab/daemon",
-    );
+         --property=CPUWeight=200 --nice=2 /srv/lab/{NAME}"
+    ));
     let state = || {
         machine.wait(
             "ps -o ni= $(systemctl show --value --property=MainPID lab); \
