@@ -19,14 +19,16 @@ pub struct Tool {
     pub source: Source,
 }
 
-/// The place that a tool comes from. Both forms are checked: a commit names its content, and a
-/// package has a checksum.
+/// The place that a tool comes from. All forms are checked: a commit names its content, and a
+/// package or a module has a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// A commit of a git repository.
     Git(Git),
     /// A package of Debian 12.
     Package(Package),
+    /// A module of Go.
+    Go(GoModule),
 }
 
 /// One C file of a git repository. The compiler alone reads it: no Makefile or script of the
@@ -39,6 +41,15 @@ pub struct Git {
     pub file: &'static str,
     /// Arguments of the compiler behind the file.
     pub libraries: &'static [&'static str],
+}
+
+/// A module of Go that needs no other module. The compiler alone reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GoModule {
+    /// Path of the module, which has the program at its top.
+    pub path: &'static str,
+    /// Checksum of its files, as go.sum has it.
+    pub sum: &'static str,
 }
 
 /// A package of Debian, which is unpacked and not installed: no script of it runs.
@@ -71,6 +82,17 @@ pub(crate) const DEBIAN: &str = "http://deb.debian.org/debian";
 
 /// All tools, in order of name.
 pub static TOOLS: &[Tool] = &[
+    Tool {
+        name: "http-echo",
+        about: "an HTTP server that always gives the same answer, for the server `http-echo`",
+        licence: "MPL-2.0",
+        programs: &["http-echo"],
+        version: "v1.0.0",
+        source: Source::Go(GoModule {
+            path: "github.com/hashicorp/http-echo",
+            sum: "h1:89/jSHhCJH92B1lRc5yyhYU9zpjU3gJUT0KqYHtC35I=",
+        }),
+    },
     Tool {
         name: "netperf",
         about: "requests and responses over TCP or UDP, for the kind `netperf`",
@@ -148,6 +170,7 @@ impl Tool {
         match self.source {
             Source::Git(git) => git.url.to_owned(),
             Source::Package(package) => format!("{DEBIAN}/{}", package.path),
+            Source::Go(module) => module.path.to_owned(),
         }
     }
 }
@@ -172,6 +195,13 @@ mod tests {
                         assert!(library.path.contains(library.package), "{}", library.path);
                     }
                     (package.sha256, 64)
+                }
+                Source::Go(module) => {
+                    // 32 bytes in base64.
+                    let sum = module.sum.strip_prefix("h1:");
+                    assert!(sum.is_some_and(|s| s.len() == 44 && s.ends_with('=')));
+                    assert!(tool.version.starts_with('v'), "{}", tool.version);
+                    continue;
                 }
             };
             assert!(is_hex(digits, length), "{}", tool.name);

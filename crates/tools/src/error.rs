@@ -76,6 +76,20 @@ pub enum Error {
         /// Checksum of the file.
         found: String,
     },
+    /// A module that is not the one of the table.
+    #[error(
+        "the module {name} from {from} is another one: its checksum is {found} and not {wanted}"
+    )]
+    OtherSum {
+        /// Name of the tool.
+        name: &'static str,
+        /// Path of the module, or the proxy.
+        from: String,
+        /// Checksum in the table.
+        wanted: &'static str,
+        /// Checksum of what was fetched.
+        found: String,
+    },
     /// The compiler or the unpacking program ended with an error.
     #[error("{name} could not be {done}: {why}")]
     Failed {
@@ -145,6 +159,7 @@ impl Error {
             Error::NoCommit { .. } => "name a mirror that has it: --from PATH; another commit is \
                                        installed as NAME@COMMIT"
                 .to_owned(),
+            Error::OtherSum { .. } => "fetch it from another proxy: --from URL".to_owned(),
             Error::OtherChecksum { .. } => {
                 "fetch it again, or from another mirror: --from PATH".to_owned()
             }

@@ -2,7 +2,7 @@
 //! user of them has (git, apt, dpkg-deb) do the work, so that proxies and mirrors are as they are
 //! set up for those.
 
-use crate::catalog::{DEBIAN, Tool};
+use crate::catalog::{DEBIAN, GoModule, Tool};
 use crate::error::Error;
 use doors::started::tool_at;
 use model::printable::last_lines;
@@ -72,6 +72,75 @@ pub(crate) fn package(
             wanted: sha256,
             found: digits,
         }),
+    }
+}
+
+/// The files of a module of Go, in a directory below `into`; from another proxy where one is named.
+/// Its checksum is compared here, so that a proxy without a database of checksums will do.
+pub(crate) fn module(
+    tool: &Tool,
+    module: GoModule,
+    from: Option<&str>,
+    into: &Path,
+) -> Result<PathBuf, Error> {
+    let named = format!("{}@{}", module.path, tool.version);
+    let mut command = tool_at(&go());
+    command.args(["mod", "download", "-json", &named]);
+    command.current_dir(into);
+    // Its files are to be removable, and no other compiler is fetched.
+    command.env("GOMODCACHE", into.join("modules"));
+    command
+        .env("GOFLAGS", "-modcacherw")
+        .env("GOTOOLCHAIN", "local");
+    command.env("GOSUMDB", "off").env("GOWORK", "off");
+    if let Some(from) = from {
+        command.env("GOPROXY", proxy(from));
+    }
+    let fetched = output(command, "fetching a module of Go", GO)?;
+    let not_fetched = |why: String| Error::NotFetched {
+        name: tool.name,
+        from: from.unwrap_or(module.path).to_owned(),
+        why,
+    };
+    let said: serde_json::Value = serde_json::from_slice(&fetched.stdout).unwrap_or_default();
+    let text = |key: &str| said[key].as_str().map(str::to_owned);
+    match (text("Error"), text("Sum"), text("Dir")) {
+        (None, Some(sum), Some(directory)) if sum == module.sum => Ok(directory.into()),
+        (None, Some(found), Some(_)) => Err(Error::OtherSum {
+            name: tool.name,
+            from: from.unwrap_or(module.path).to_owned(),
+            wanted: module.sum,
+            found,
+        }),
+        (Some(why), ..) => Err(not_fetched(last_lines(&why, QUOTED_LINES, "; "))),
+        _ => Err(not_fetched(self::said(&fetched))),
+    }
+}
+
+/// Package of Debian with the compiler of Go.
+pub(crate) const GO: &str = "golang-go";
+/// Where the installation that go.dev offers puts it, which is in the PATH of few.
+const GO_OF_ITS_OWN: &str = "/usr/local/go/bin/go";
+
+/// The compiler of Go.
+pub(crate) fn go() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path).any(|directory| directory.join("go").is_file());
+    let own = Path::new(GO_OF_ITS_OWN);
+    match !in_path && own.is_file() {
+        true => own.to_owned(),
+        false => "go".into(),
+    }
+}
+
+/// A proxy of modules: its URL, or a directory that is laid out as one.
+fn proxy(from: &str) -> String {
+    match from.contains("://") || from.contains(',') {
+        true => from.to_owned(),
+        false => {
+            let path = std::path::absolute(from).unwrap_or_else(|_| from.into());
+            format!("file://{}", path.display())
+        }
     }
 }
 

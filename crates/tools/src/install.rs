@@ -2,16 +2,16 @@
 //! others; only then it gets its name. So a failed installation leaves nothing.
 
 use crate::cache::{Cache, Installed, is_commit};
-use crate::catalog::{Git, Package, Source, Tool};
+use crate::catalog::{GoModule, Package, Source, Tool};
 use crate::error::Error;
-use crate::fetch::{self, output, said};
+use crate::fetch::{self, GO, output, said};
 use confine::User;
 use doors::read::{Asked, output_of_child};
 use doors::started::{self, Agreed, Workshop, tool_at};
 use doors::written::{self, Part};
 use model::program::TOOL_FILE;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// Packages of Debian with the compiler.
 const COMPILER: &str = "gcc libc6-dev";
@@ -104,9 +104,16 @@ impl Installer {
                 let source = work.room().join("source");
                 fetch::checkout(tool, from, version, &source)?;
                 progress(Step::Compiling);
-                self.compile(tool, git, &source, &bin)?;
+                let build = |workshop: &Workshop, made: &Path| {
+                    let mut command = workshop.command(&self.compiler);
+                    command.args(["-O2", "-g", "-o"]).arg(made);
+                    command.arg(source.join(git.file)).args(git.libraries);
+                    command
+                };
+                self.compile(tool, build, &source, &bin)?;
                 format!("commit {version}, compiled by {compiler}")
             }
+            Source::Go(module) => self.make_of_go(tool, module, work.room(), &bin, progress)?,
             Source::Package(package) => {
                 check_machine(tool, package)?;
                 let from = self.from.clone().unwrap_or_else(|| tool.origin());
@@ -133,6 +140,32 @@ impl Installer {
             done: "installed",
             why: format!("it has not all of {}", tool.programs.join(", ")),
         })
+    }
+
+    /// Compiles a module of Go; what the tool was made from.
+    fn make_of_go(
+        &self,
+        tool: &Tool,
+        module: GoModule,
+        room: &Path,
+        bin: &Path,
+        progress: &mut dyn FnMut(Step),
+    ) -> Result<String, Error> {
+        let compiler = go_version()?;
+        let from = self.from.as_deref();
+        progress(Step::Fetching(from.unwrap_or(module.path).to_owned()));
+        let source = fetch::module(tool, module, from, room)?;
+        progress(Step::Compiling);
+        let build = |workshop: &Workshop, made: &Path| {
+            let own = workshop.user().map_or(room, |_| workshop.dir());
+            let mut command = go_build(workshop, made);
+            command.env("GOCACHE", own.join("go-cache"));
+            command.env("GOPATH", own.join("go")).current_dir(&source);
+            command
+        };
+        self.compile(tool, build, &source, bin)?;
+        let (path, version) = (module.path, tool.version);
+        Ok(format!("module {path} {version}, compiled by {compiler}"))
     }
 
     /// Unpacks the libraries of a package beside its programs, and starts those with them.
@@ -177,7 +210,14 @@ impl Installer {
         }
     }
 
-    fn compile(&self, tool: &Tool, git: Git, source: &Path, bin: &Path) -> Result<(), Error> {
+    /// Makes the program of a tool by the command that `build` gives for its place.
+    fn compile(
+        &self,
+        tool: &Tool,
+        build: impl FnOnce(&Workshop, &Path) -> Command,
+        source: &Path,
+        bin: &Path,
+    ) -> Result<(), Error> {
         let program = bin.join(tool.name);
         let all = self.cache.directory();
         let workshop = Workshop::open(Agreed::by_command(), self.user.clone(), all, tool.name)
@@ -186,9 +226,7 @@ impl Installer {
             Some(_) => workshop.dir().join(tool.name),
             None => program.clone(),
         };
-        let mut command = workshop.command(&self.compiler);
-        command.args(["-O2", "-g", "-o"]).arg(&made);
-        command.arg(source.join(git.file)).args(git.libraries);
+        let mut command = build(&workshop, &made);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -221,6 +259,26 @@ impl Installer {
         let text = String::from_utf8_lossy(&printed.stdout).into_owned();
         Ok(text.lines().next().unwrap_or("cc").to_owned())
     }
+}
+
+/// Command that compiles the module in the current directory, which asks no network and stamps no
+/// version.
+fn go_build(workshop: &Workshop, made: &Path) -> Command {
+    let mut command = workshop.command(fetch::go());
+    command.args(["build", "-trimpath", "-buildvcs=false", "-o"]);
+    command.arg(made).arg(".");
+    command.env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
+    command.env("GOFLAGS", "").env("GOWORK", "off");
+    command
+}
+
+/// `go version go1.26 linux/amd64`.
+fn go_version() -> Result<String, Error> {
+    let mut command = tool_at(&fetch::go());
+    command.arg("version").env("GOTOOLCHAIN", "local");
+    let printed = output(command, "compiling a module of Go", GO)?;
+    let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+    Ok(text.trim().to_owned())
 }
 
 fn succeeded(tool: &Tool, done: &'static str, output: &Output) -> Result<(), Error> {
@@ -324,7 +382,7 @@ fn checked<'a>(tool: &Tool, version: Option<&'a str>) -> Result<&'a str, Error> 
                 tool.name, tool.version
             ),
         ),
-        Source::Package(_) => (
+        Source::Package(_) | Source::Go(_) => (
             version == tool.version,
             format!("leave the version out; it is {}", tool.version),
         ),

@@ -1,7 +1,7 @@
 //! Every shipped experiment is understood and planned.
 
 use std::path::PathBuf;
-use tests::{Bench, expect_code, stdout};
+use tests::{Bench, alone, expect_code, stdout};
 
 fn shipped() -> Vec<PathBuf> {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../experiments");
@@ -25,6 +25,37 @@ fn every_shipped_experiment_can_be_planned() {
         expect_code(&output, 0);
         assert!(stdout(&output).contains("block 1"), "{}", stdout(&output));
     }
+}
+
+/// Fourteen runs of ten seconds, as schedbench plans them.
+#[test]
+#[ignore = "takes three minutes: make test-long ROWS=schedbench"]
+fn the_shipped_file_of_schedbench_runs_to_its_end() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../experiments/schedbench.bench"
+    );
+    let output = bench.run(&["run", file, "--max-blocks", "1", "-o", "out"]);
+    expect_code(&output, 0);
+    let said = stdout(&output);
+    assert!(said.contains("14 trials, all ok"), "{said}");
+    for cell in [
+        "A-baseline 1",
+        "B-baseline 1",
+        "A-B 1",
+        "A-B 2",
+        "A-B 4",
+        "A-B 8",
+        "A-B 16",
+    ] {
+        assert!(said.contains(cell), "{cell}: {said}");
+    }
+    let full = bench.run(&["report", "out", "--full"]);
+    let full = stdout(&full);
+    // The classic table has a row for each set, and both presets of the file.
+    assert!(full.contains("16 x A") && full.contains("16 x B"), "{full}");
 }
 
 #[test]

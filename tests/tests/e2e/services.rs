@@ -277,6 +277,66 @@ fn a_worker_beside_a_load_that_cannot_be_where_it_is_put_voids_the_trial_with_th
     assert!(why.contains("100000"), "{why}");
 }
 
+const HTTP_ECHO: &str = r#"
+[workload.server]
+kind = "http-echo"
+[[workload.placement]]
+name = "anywhere"
+[[workload.placement]]
+name = "apart"
+load-cpus = "0%-50%"
+server-cpus = "50%-100%"
+antagonist-cpus = "50%-100%"
+[[workload.antagonist]]
+kind = "stress-ng"
+args = ["--cpu", "1"]
+"#;
+
+/// It fetches a module of Go and compiles it.
+#[test]
+#[ignore = "fetches and builds a program of Go: make test-long ROWS=http-echo"]
+fn the_real_http_echo_is_measured_alone_beside_stress_ng_and_on_cpus_of_its_own() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let installed = bench.run(&["tool", "install", "http-echo"]);
+    if installed.status.code() != Some(0) {
+        let why = stderr(&installed);
+        assert!(
+            why.contains("could not be fetched") || why.contains("needs `go`"),
+            "{why}"
+        );
+        tests::skipped("http-echo is not installed");
+        return;
+    }
+    let workload = format!("kind = \"http\"\nloads = [\"200/s\"]\nantagonists = \"each\"\n{SHORT}");
+    expect_figures(&run(&bench, &experiment(ONE_ARM, &workload, HTTP_ECHO)));
+    let facts = fs::read_to_string(bench.path("out/system.json")).unwrap();
+    assert!(
+        facts.contains("module github.com/hashicorp/http-echo v1.0.0"),
+        "{facts}"
+    );
+    let trials = ok_trials(&bench);
+    assert!(!trials.is_empty(), "{}", reasons(&bench));
+    for (_, trial) in &trials {
+        assert_eq!(metric(trial, "error_percent"), 0.0);
+        assert!(metric(trial, "server_cpu_time") > 0.0);
+    }
+    let cells: Vec<String> = self::trials(&bench)
+        .iter()
+        .map(|(_, trial)| trial["cell"].as_str().unwrap().to_owned())
+        .collect();
+    for cell in [
+        "anywhere",
+        "apart",
+        "anywhere + stress-ng",
+        "apart + stress-ng",
+    ] {
+        let is_of = |name: &String| name.contains(cell);
+        assert!(cells.iter().any(is_of), "{cell}: {cells:?}");
+    }
+    assert_eq!(left_behind(&bench), Vec::<String>::new());
+}
+
 /// Groups of ours and servers that still run.
 fn left_behind(bench: &Bench) -> Vec<String> {
     let groups = tests::own_cgroups().into_iter();

@@ -134,8 +134,7 @@ fn scans(rows: &[Row]) -> Vec<Vec<&Row>> {
 pub fn mcperf(results: &ResultSet) -> String {
     let rows = rows(results);
     if rows.is_empty() {
-        return "# no trial of an open-loop load with a server has a log of its requests\n"
-            .to_owned();
+        return "# no trial that counts is of an open-loop load with a server\n".to_owned();
     }
     let mut out = format!("# {MEANING} nan: fewer than ten requests beyond it.\n");
     for scan in scans(&rows) {

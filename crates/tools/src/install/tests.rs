@@ -1,5 +1,5 @@
 use super::*;
-use crate::catalog::Library;
+use crate::catalog::{Git, GoModule, Library};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -395,4 +395,66 @@ fn a_program_without_its_libraries_is_an_error_that_names_them() {
         matches!(error, Err(Error::OtherChecksum { .. })),
         "{error:?}"
     );
+}
+
+/// The module of a tool in a directory that is laid out as a proxy, and whether its program says so.
+fn module_proxy(directory: &Path, sum: &'static str) -> Tool {
+    let versions = directory.join("example.org/toy/@v");
+    fs::create_dir_all(&versions).unwrap();
+    let text = "module example.org/toy\n\ngo 1.17\n";
+    fs::write(versions.join("v1.0.0.mod"), text).unwrap();
+    fs::write(versions.join("v1.0.0.info"), "{\"Version\":\"v1.0.0\"}\n").unwrap();
+    let inside = directory.join("zip/example.org/toy@v1.0.0");
+    fs::create_dir_all(&inside).unwrap();
+    fs::write(inside.join("go.mod"), text).unwrap();
+    let main = "package main\n\nfunc main() { println(\"toy\") }\n";
+    fs::write(inside.join("main.go"), main).unwrap();
+    // An archive of a module has files only.
+    let script = "import sys, zipfile\nwith zipfile.ZipFile(sys.argv[1], 'w') as z:\n \
+                  for f in ('go.mod', 'main.go'):\n  z.write('zip/example.org/toy@v1.0.0/' + f, 'example.org/toy@v1.0.0/' + f)\n";
+    let archive = versions.join("v1.0.0.zip").display().to_string();
+    run("python3", &["-c", script, &archive], directory);
+    let module = GoModule {
+        path: "example.org/toy",
+        sum,
+    };
+    toy("v1.0.0", Source::Go(module))
+}
+
+#[test]
+fn a_module_of_go_is_compiled_if_it_is_that_of_the_table_and_leaves_nothing_if_not() {
+    let mut go = Command::new(fetch::go());
+    if !go
+        .arg("version")
+        .output()
+        .is_ok_and(|found| found.status.success())
+    {
+        return ::tests::skipped("go is not installed");
+    }
+    let (root, proxy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let wrong = module_proxy(
+        proxy.path(),
+        "h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+    );
+    let installer = installer(root.path(), proxy.path());
+    let error = installer.install(&wrong, None, &mut |_| {}).unwrap_err();
+    let Error::OtherSum { found, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(left(root.path()), Vec::<String>::new());
+
+    let right = module_proxy(proxy.path(), found.leak());
+    let installed = installer.install(&right, None, &mut |_| {}).unwrap();
+    let text = fs::read_to_string(installed.directory.join(TOOL_FILE)).unwrap();
+    assert!(
+        text.starts_with("module example.org/toy v1.0.0, compiled by go version go"),
+        "{text}"
+    );
+    let program = Cache::at(root.path()).bin_dir().join("toy");
+    let output = Command::new(program).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "toy\n");
+    let error = installer
+        .install(&right, Some("v2.0.0"), &mut |_| {})
+        .unwrap_err();
+    assert!(matches!(error, Error::BadVersion { .. }), "{error}");
 }
