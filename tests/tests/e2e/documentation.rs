@@ -118,7 +118,24 @@ fn every_schedlab_command_is_understood() {
     assert!(count >= 90, "only {count} commands were found");
 }
 
-/// So that the test above can fail.
+/// Each kind of tool that people come from has its commands, which the test above types.
+#[test]
+fn the_page_for_users_of_other_tools_has_commands_for_each_kind() {
+    let page = root().join("docs/from.md");
+    let typed = commands(&page, "schedlab ");
+    let text = std::fs::read_to_string(&page).expect("a page");
+    let kinds: Vec<&str> = text.split("\n## ").skip(1).collect();
+    assert_eq!(kinds.len(), 5, "kinds of tools");
+    for kind in kinds {
+        let has = typed.iter().filter(|command| kind.contains(*command));
+        let title = kind.lines().next().unwrap_or_default();
+        assert!(has.count() >= 7, "too few commands of {title}");
+        // What is shown of a run was printed by one.
+        assert!(kind.contains("```\n$ schedlab"), "no output of {title}");
+    }
+}
+
+/// So that the first test can fail.
 #[test]
 fn a_command_with_a_wrong_option_word_or_value_is_not_understood() {
     for command in [
