@@ -208,7 +208,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "KIND", conflicts_with = "file")]
     pub server: Option<String>,
     /// A program that disturbs beside every workload: spinner, stress-ng, 'stress-ng --cpu 2',
-    /// 'command ./batch-job'
+    /// 'burnwait:4 70 200us', 'command ./batch-job'
     #[arg(long, value_name = "KIND", conflicts_with = "file")]
     pub beside: Vec<String>,
     /// Events that are counted in each trial, as perf list(1) names them:
