@@ -3,6 +3,7 @@
 //! For a phased workload they are read when its window opens and closes; for any
 //! other, the window is the life of its process.
 
+use crate::memory;
 use collect::perf::{Counters, Counts};
 use collect::psi::{self, Resource};
 use collect::rusage::Usage;
@@ -69,6 +70,8 @@ pub const METRICS: &[MetricDef] = &[
     SWITCHES,
     MIGRATIONS,
     FAULTS,
+    memory::PEAK,
+    memory::PEAK_OF_GROUP,
     STEAL,
     PRESSURE,
 ];
@@ -133,6 +136,7 @@ impl Reading {
         ];
         metrics.extend(self.switches_since(start).into_iter().flatten());
         metrics.extend(self.perf_since(start));
+        metrics.extend(memory::peak_of_load(self.usage));
         metrics.extend(self.of_machine_since(start));
         metrics
     }
@@ -213,6 +217,8 @@ fn of_tree(root: &Path, leader: Pid) -> (Usage, BTreeMap<Pid, u64>) {
             usage.system_ns += stat.system_ns;
             usage.page_faults += stat.page_faults;
         }
+        let peak_bytes = tasks::peak_memory_bytes(root, pid).unwrap_or(0);
+        usage.peak_memory_bytes = usage.peak_memory_bytes.max(peak_bytes);
         for tid in tasks::threads(root, pid) {
             if let Some(switches) = tasks::switches(root, pid, tid) {
                 usage.voluntary_switches += switches.voluntary;
@@ -251,6 +257,7 @@ mod tests {
             usage: Usage {
                 user_ns: model::nanos(after),
                 voluntary_switches: 7,
+                peak_memory_bytes: 4096,
                 ..Usage::default()
             },
             migrations: BTreeMap::from([(7, after.as_secs())]),
@@ -270,6 +277,7 @@ mod tests {
         assert_eq!(value(&metrics, "steal_time"), Some(0.2));
         assert_eq!(value(&metrics, "psi_cpu_some"), Some(25.0));
         assert_eq!(value(&metrics, "voluntary_switches"), Some(0.0));
+        assert_eq!(value(&metrics, "peak_memory"), Some(4096.0));
         assert_eq!(value(&metrics, "migrations"), Some(2.0));
     }
 

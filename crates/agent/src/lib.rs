@@ -28,6 +28,7 @@ mod judge;
 mod kept;
 mod kernel_file;
 pub mod machine_lock;
+mod memory;
 mod network;
 mod process;
 mod processes;

@@ -6,6 +6,7 @@
 use crate::fence::Fence;
 use crate::interrupt::{Interrupt, wait_for};
 use crate::journal::Journal;
+use crate::memory;
 use crate::processes::{self, MARKER};
 use crate::spawn::{Look, SpawnError, spawn_and_look};
 use collect::perf::Counters;
@@ -61,6 +62,8 @@ pub struct Process {
     start_ticks: u64,
     /// When the program began to run.
     pub started: Instant,
+    /// Resident memory that it had from this process before it ran its program.
+    inherited_bytes: u64,
     /// `None` without the right to count.
     pub counters: Option<Counters>,
     ended: Option<Instant>,
@@ -102,17 +105,19 @@ impl Process {
             let counters = Counters::on_exec(pid).ok();
             let stat = tasks::stat(Path::new("/"), pid);
             let start_ticks = stat.map_or(0, |stat| stat.start_ticks);
+            let inherited = tasks::peak_memory_bytes(Path::new("/"), pid);
             origin.fence.admit(pid, start_ticks, journal)?;
             prepare(pid)?;
-            Ok((process, counters, start_ticks, Instant::now()))
+            Ok((process, counters, start_ticks, inherited, Instant::now()))
         };
         let (mut child, prepared) = spawn_and_look(command, prepare, look)?;
-        let (process, counters, start_ticks, started) = prepared;
+        let (process, counters, start_ticks, inherited, started) = prepared;
         let lines = child.stdout.take().map(Lines::new).transpose();
         let mut process = Process {
             pid: child.id() as Pid,
             start_ticks,
             started,
+            inherited_bytes: inherited.unwrap_or(u64::MAX),
             counters,
             ended: None,
             process,
@@ -267,7 +272,8 @@ impl Process {
         let wall_ns = model::nanos(ended.duration_since(self.started));
         drop(self.stdin.take());
         let left = wait4(self.pid)?;
-        let usage = Usage::from(left.usage);
+        let mut usage = Usage::from(left.usage);
+        usage.peak_memory_bytes = memory::known_peak(usage.peak_memory_bytes, self.inherited_bytes);
         let stdout = match self.lines.take() {
             Some(lines) => lines.into_text(),
             None => text_of(&mut self.stdout),

@@ -565,7 +565,8 @@ impl<'a, 'c> Trial<'a, 'c> {
         for file in collected.files {
             (self.context.say)(Reply::File { file });
         }
-        [collected.metrics, self.events.figures()].concat()
+        let peaks = self.roles.peaks_of_memory(self.context.root);
+        [collected.metrics, self.events.figures(), peaks].concat()
     }
 
     /// Ends the load's part and leaves the rest as it is.

@@ -16,6 +16,9 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// Minor and major.
     pub page_faults: u64,
+    /// Largest resident memory of one of these processes, in bytes (`ru_maxrss`); 0 where it is not
+    /// known. The kernel counts what a process had before it began its program, too.
+    pub peak_memory_bytes: u64,
 }
 
 impl From<libc::rusage> for Usage {
@@ -27,6 +30,8 @@ impl From<libc::rusage> for Usage {
             voluntary_switches: count(usage.ru_nvcsw),
             involuntary_switches: count(usage.ru_nivcsw),
             page_faults: count(usage.ru_minflt) + count(usage.ru_majflt),
+            // In KiB, see getrusage(2).
+            peak_memory_bytes: count(usage.ru_maxrss).saturating_mul(1024),
         }
     }
 }
@@ -44,6 +49,8 @@ mod tests {
             .unwrap();
         let ended = crate::sys::wait4(child.id() as i32).unwrap();
         assert_eq!(ended.status.code(), Some(3));
-        assert!(Usage::from(ended.usage).page_faults > 0);
+        let usage = Usage::from(ended.usage);
+        assert!(usage.page_faults > 0);
+        assert!(usage.peak_memory_bytes > 4096, "{usage:?}");
     }
 }

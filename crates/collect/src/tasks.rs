@@ -96,6 +96,15 @@ pub fn switches(root: &Path, pid: Pid, tid: Pid) -> Option<Switches> {
     })
 }
 
+/// Largest resident memory that a process has had since it began its program, in bytes (`VmHWM` of
+/// its `status`); `None` if it is gone, and for a zombie.
+pub fn peak_memory_bytes(root: &Path, pid: Pid) -> Option<u64> {
+    let text = doors::read::kernel_text(root.join(format!("proc/{pid}/status"))).ok()?;
+    let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(kib.saturating_mul(1024))
+}
+
 /// Number of times that a thread was moved to another CPU, from its `sched`
 /// (proc_sched_show_task in kernel/sched/debug.c; before 6.15 only with CONFIG_SCHED_DEBUG).
 pub fn migrations(root: &Path, pid: Pid, tid: Pid) -> Option<u64> {
@@ -240,6 +249,18 @@ mod tests {
             involuntary: 2,
         };
         assert_eq!(switches(root.path(), 7, 8), Some(expected));
+    }
+
+    #[test]
+    fn the_peak_of_memory_is_in_kibibytes_and_not_known_of_a_zombie() {
+        let status = "Name:\tx\nVmPeak:\t  900 kB\nVmHWM:\t    512 kB\nVmRSS:\t 4 kB\n";
+        let root = fixture(&[
+            ("proc/7/status", status),
+            ("proc/8/status", "Name:\tx\nState:\tZ (zombie)\n"),
+        ]);
+        assert_eq!(peak_memory_bytes(root.path(), 7), Some(512 << 10));
+        assert_eq!(peak_memory_bytes(root.path(), 8), None);
+        assert_eq!(peak_memory_bytes(root.path(), 9), None);
     }
 
     #[test]

@@ -171,7 +171,7 @@ impl Collectors {
 }
 
 /// The load is what a trial is about and needs no name.
-fn prefix(role: &Role) -> Option<&'static str> {
+pub(crate) fn prefix(role: &Role) -> Option<&'static str> {
     match role {
         // No collector looks at a daemon.
         Role::Load | Role::Daemon => None,

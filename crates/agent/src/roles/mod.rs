@@ -16,6 +16,7 @@ use crate::collectors::events::RoleEvents;
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
+use crate::memory;
 use crate::network::OwnNetwork;
 use crate::process::{Event, Origin, Process};
 use crate::spawn::SpawnError;
@@ -24,7 +25,9 @@ use cgroup::{Cgroup, CgroupError, Groups, Quota};
 use collect::tasks::{self, Pid};
 use load::roles::{ANTAGONISTS, SERVERS};
 use load::{Launch, Output};
-use model::{Arm, Calibration, Class, Placement, Problem, Role, Service, format_duration_ns};
+use model::{
+    Arm, Calibration, Class, Measurement, Placement, Problem, Role, Service, format_duration_ns,
+};
 use server::NotReady;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -272,6 +275,21 @@ impl Roles {
         let of_role = self.running.iter().filter(|r| r.role == *role);
         let weight = |r: &Running| Some(r.group.as_ref()?.weight_of(r.process.pid));
         of_role.filter_map(weight).collect()
+    }
+
+    /// Peaks of memory of the roles beside the load, and of the groups of all.
+    pub fn peaks_of_memory(&self, root: &Path) -> Vec<Measurement> {
+        let beside = self.running.iter().map(|running| memory::Peaked {
+            role: &running.role,
+            leader: Some(running.process.pid),
+            group: running.group.as_ref().map(Cgroup::path),
+        });
+        let load = memory::Peaked {
+            role: &Role::Load,
+            leader: None,
+            group: self.load_group.as_ref().map(Cgroup::path),
+        };
+        memory::peaks(root, &beside.chain([load]).collect::<Vec<_>>())
     }
 
     /// Makes the group of a load that the arm limits. It is removed with those of the others.
