@@ -5,7 +5,7 @@ use model::{Better, MetricDef};
 /// A metric and the quantile it is, in thousandths; `None`: the maximum.
 pub type Quantile = (MetricDef, Option<u32>);
 
-const fn latency(name: &'static str, text: &'static str) -> MetricDef {
+pub(crate) const fn latency(name: &'static str, text: &'static str) -> MetricDef {
     MetricDef {
         name,
         unit: "ns",

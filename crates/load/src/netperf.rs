@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 const KEYS: &[KeyDef] = &[
     KeyDef::new(
         "test",
-        "`TCP_RR`, `UDP_RR` or `TCP_STREAM`",
+        "`TCP_RR`, `TCP_CRR`, `UDP_RR` or `TCP_STREAM`",
         "`TCP_RR`",
-        "Test of netperf: requests and responses over TCP or UDP, or one direction over TCP as \
-         fast as it goes.",
+        "Test of netperf: requests and responses over TCP or UDP, each over a TCP connection of its \
+         own (`TCP_CRR`), or one direction over TCP as fast as it goes.",
     ),
     KeyDef::new("request-size", "size", "`1B`", "Size of a request."),
     KeyDef::new("response-size", "size", "`1B`", "Size of a response."),
@@ -149,6 +149,9 @@ pub enum Test {
     /// Requests and responses over one TCP connection.
     #[serde(rename = "TCP_RR")]
     TcpRr,
+    /// Requests and responses, each over a TCP connection of its own.
+    #[serde(rename = "TCP_CRR")]
+    TcpCrr,
     /// Requests and responses as UDP datagrams.
     #[serde(rename = "UDP_RR")]
     UdpRr,
@@ -161,6 +164,7 @@ impl Test {
     fn name(self) -> &'static str {
         match self {
             Test::TcpRr => "TCP_RR",
+            Test::TcpCrr => "TCP_CRR",
             Test::UdpRr => "UDP_RR",
             Test::TcpStream => "TCP_STREAM",
         }
@@ -187,7 +191,7 @@ impl Test {
 
     fn most_bytes(self) -> u64 {
         match self {
-            Test::TcpRr | Test::TcpStream => MOST_TCP_BYTES,
+            Test::TcpRr | Test::TcpCrr | Test::TcpStream => MOST_TCP_BYTES,
             Test::UdpRr => MOST_UDP_BYTES,
         }
     }

@@ -232,6 +232,26 @@ fn a_connection_that_was_closed_between_two_requests_costs_none() {
     };
     let parsed = run(&get(one)).unwrap();
     assert_eq!(metric(&parsed, "error_percent"), 0.0);
+    // Each of the 60 answers is followed by a connection.
+    let (median, longest) = (
+        metric(&parsed, "connect_p50"),
+        metric(&parsed, "connect_max"),
+    );
+    assert!(median > 0.0 && median <= longest, "{median} {longest}");
+    assert!(parsed.files.iter().any(|f| f.name == "connect.hlog"));
+}
+
+#[test]
+fn connections_that_stay_have_no_time_to_connect() {
+    let address = misbehaving(|mut stream| {
+        while heard(&mut stream) {
+            stream.write_all(FINE).unwrap();
+        }
+    });
+    let parsed = run(&get(seldom(address))).unwrap();
+    let mut names = parsed.metrics.iter().map(|m| m.metric.as_str());
+    assert!(names.all(|name| !name.starts_with("connect_")));
+    assert!(parsed.files.iter().all(|f| f.name != "connect.hlog"));
 }
 
 /// A server whose connections end under their second request, before it is answered.

@@ -209,6 +209,7 @@ fn sizes_that_the_protocol_cannot_carry_are_refused_by_their_key() {
         Err("request-size".to_owned())
     );
     assert_eq!(check(Test::TcpRr, 65_508, 1), Ok(()));
+    assert_eq!(check(Test::TcpCrr, 65_508, 1), Ok(()));
     let empty = Netperf {
         test: Test::TcpStream,
         send_bytes: Some(0),
@@ -288,7 +289,12 @@ fn the_real_netperf_gives_all_figures_of_every_pair() {
         ));
     }
     let (_server, address) = netserver();
-    for (test, pairs) in [(Test::TcpRr, 1), (Test::UdpRr, 2), (Test::TcpStream, 2)] {
+    for (test, pairs) in [
+        (Test::TcpRr, 1),
+        (Test::TcpCrr, 1),
+        (Test::UdpRr, 2),
+        (Test::TcpStream, 2),
+    ] {
         let pair_cpus = (pairs == 1).then(|| {
             let cpu = *crate::allowed_cpus().first().unwrap();
             [cpu, cpu]

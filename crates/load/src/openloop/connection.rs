@@ -4,6 +4,7 @@ use super::inbox::{self, Inbox};
 use super::poller::Poller;
 use super::protocol::{Answer, Done, Fault, Protocol, Taken, Wrong};
 use super::tally::Times;
+use crate::sys::now_ns;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{
@@ -73,6 +74,8 @@ pub struct Connection<P: Protocol> {
     pub times: Times,
     /// Since when it could have taken a request.
     pub free_since_ns: u64,
+    /// When its last connecting began.
+    pub connecting_since_ns: u64,
 }
 
 impl<P: Protocol> Connection<P> {
@@ -102,6 +105,7 @@ impl<P: Protocol> Connection<P> {
                 kind: 0,
             },
             free_since_ns: 0,
+            connecting_since_ns: 0,
         })
     }
 
@@ -241,6 +245,7 @@ impl<P: Protocol> Connection<P> {
         let socket = socket_with(family, SocketType::STREAM, flags, None)?;
         sockopt::set_tcp_nodelay(&socket, true)?;
         inbox::stamp(&socket);
+        self.connecting_since_ns = now_ns();
         match connect(&socket, &address) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),

@@ -46,6 +46,9 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
     let lateness = is_timed
         .then(|| figures.latency("generator-lateness", own::LATENESS, total.lateness.clone()))
         .transpose()?;
+    if total.connects > 0 {
+        figures.latency("connect", own::CONNECT, total.connect.clone())?;
+    }
     rates(&mut figures, config, &total);
     figures.stalls(&[("request", stalls::REQUEST_STALLS, &request)]);
     // A queue that fills makes latency rise, and is said already.
@@ -79,6 +82,9 @@ fn in_turns(
     let rate = Some(m::REQUESTS_PER_SEC);
     figures.latency("request", m::REQUEST, rate, total.request)?;
     figures.latency("service", m::SERVICE, None, total.service)?;
+    if total.connects > 0 {
+        figures.latency("connect", own::CONNECT, None, total.connect)?;
+    }
     // Short windows have no 99th percentile, and medians then.
     let (def, permille, words) = match figures.middle(m::REQUEST_P99.name) > 0.0 {
         true => (m::REQUEST_P99, 990, "one of 100"),
@@ -146,6 +152,8 @@ pub struct Total {
     pub request: Vec<Recorder>,
     service: Vec<Recorder>,
     pub lateness: Vec<Recorder>,
+    connect: Vec<Recorder>,
+    connects: u64,
     offered: u64,
     done: u64,
     failures: [u64; Failure::ALL.len()],
@@ -162,6 +170,8 @@ impl Total {
             request: Vec::new(),
             service: Vec::new(),
             lateness: Vec::new(),
+            connect: Vec::new(),
+            connects: 0,
             offered: 0,
             done: 0,
             failures: [0; Failure::ALL.len()],
@@ -184,6 +194,8 @@ impl Total {
             total.request.push(tally.request);
             total.service.push(tally.service);
             total.lateness.push(tally.lateness);
+            total.connect.push(tally.connect);
+            total.connects += tally.connects;
             total.kinds.extend(tally.kinds);
         }
         total

@@ -40,6 +40,22 @@ pub const HIT_PERCENT: MetricDef = MetricDef::explaining(
     "%",
     "Share of the answered gets that found their key.",
 );
+/// Median time to connect.
+pub const CONNECT_P50: MetricDef = m::latency(
+    "connect_p50",
+    "Median time from connect(2) until the connection is made, of those that were begun in the window. There are such where the server ends connections, as it does after each answer with headers = { Connection = \"close\" }.",
+);
+/// 99th percentile of the time to connect.
+pub const CONNECT_P99: MetricDef =
+    m::latency("connect_p99", "99th percentile of the time to connect.");
+/// Longest time to connect.
+pub const CONNECT_MAX: MetricDef = m::latency("connect_max", "Longest time to connect.");
+/// Metrics of the time to connect, with the quantile of each in thousandths.
+pub const CONNECT: &[m::Quantile] = &[
+    (CONNECT_P50, Some(500)),
+    (CONNECT_P99, Some(990)),
+    (CONNECT_MAX, None),
+];
 /// Median of the lateness that is the generator's own fault.
 pub const LATENESS_P50: MetricDef = MetricDef::explaining(
     "generator_lateness_p50",
@@ -84,6 +100,9 @@ pub const MEMCACHED: &[MetricDef] = &[
     GENERATOR_CPU,
     REQUEST_STALLS,
     LATENCY_DRIFT,
+    CONNECT_P50,
+    CONNECT_P99,
+    CONNECT_MAX,
     HIT_PERCENT,
 ];
 /// Metrics of the HTTP load. The last is that of several kinds of request.
@@ -108,11 +127,14 @@ pub const HTTP: &[MetricDef] = &[
     GENERATOR_CPU,
     REQUEST_STALLS,
     LATENCY_DRIFT,
+    CONNECT_P50,
+    CONNECT_P99,
+    CONNECT_MAX,
     REQUEST_MEAN,
 ];
 
 /// Interval logs of every open-loop generator.
-pub const LOGS: &[&str] = &["request", "service", "generator-lateness"];
+pub const LOGS: &[&str] = &["request", "service", "generator-lateness", "connect"];
 
 /// Metrics that decide when a cell stops; with a search, [`SLO_RATE`].
 pub const DECIDING: &[&str] = &["request_p99"];

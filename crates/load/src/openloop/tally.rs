@@ -65,6 +65,10 @@ pub struct Tally {
     pub service: Recorder,
     /// Lateness of the generator itself.
     pub lateness: Recorder,
+    /// Time to connect, of connections that were begun inside the window.
+    pub connect: Recorder,
+    /// Number of those.
+    pub connects: u64,
     /// Intended inside the window.
     pub offered: u64,
     /// Answered well inside the window, whenever they were intended.
@@ -95,7 +99,9 @@ impl Tally {
                 .with_stalls_from(stalls::REQUEST_NS)
                 .watched_as("request", At::Due),
             service: recorder.clone(),
-            lateness: recorder,
+            lateness: recorder.clone(),
+            connect: recorder,
+            connects: 0,
             offered: 0,
             done: 0,
             failures: [0; Failure::ALL.len()],
@@ -111,6 +117,7 @@ impl Tally {
     pub fn in_turns(mut self, turns: Option<&Turns>) -> Self {
         self.request = self.request.in_turns_by_start(turns);
         self.service = self.service.in_turns_by_start(turns);
+        self.connect = self.connect.in_turns_by_start(turns);
         self
     }
 
@@ -134,6 +141,7 @@ impl Tally {
         self.request.open(window);
         self.service.open(window);
         self.lateness.open(window);
+        self.connect.open(window);
     }
 
     /// A request was taken from the schedule and sent `late_ns` after it could have been.
@@ -150,6 +158,13 @@ impl Tally {
 
     pub fn resent(&mut self, times: Times) {
         self.resent += u64::from(self.window.contains(times.intended_ns));
+    }
+
+    /// A connection was made.
+    pub fn connected(&mut self, since_ns: u64, at_ns: u64) {
+        self.connects += u64::from(self.window.contains(since_ns));
+        self.connect
+            .record(since_ns, at_ns.saturating_sub(since_ns));
     }
 
     /// The answer was whole at `at_ns`.

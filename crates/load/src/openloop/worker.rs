@@ -253,6 +253,9 @@ impl<'a, P: Protocol> Load<'a, P> {
         let connection = &mut worker.connections[index];
         connection.connected(&worker.poller, now_ns + RETRY_NS);
         if connection.state == State::Free {
+            worker
+                .tally
+                .connected(connection.connecting_since_ns, now_ns);
             connection.free_since_ns = now_ns;
             worker.free.push_back(index);
         }
@@ -285,6 +288,10 @@ impl<'a, P: Protocol> Load<'a, P> {
         let worker = &mut *self.worker;
         let connection = &mut worker.connections[index];
         connection.connected(&worker.poller, 0);
+        if connection.state == State::Free {
+            let since_ns = connection.connecting_since_ns;
+            worker.tally.connected(since_ns, now_ns());
+        }
         let sent = connection
             .request_again()
             .map(|request| connection.start(&mut worker.protocol, request, &worker.poller));
