@@ -158,6 +158,7 @@ fn experiment() -> Experiment {
             time_limit_ns: 60_000_000_000,
             ..Workload::new(Kind::new("command").with("argv", vec!["make"]))
         }],
+        pause_ns: 0,
         stop: StopRule {
             max_blocks: 10_000,
             smallest_effect: 1e-9,

@@ -216,6 +216,7 @@ impl<'a> Cells<'a> {
                 max_blocks: u32::try_from(most).unwrap_or(u32::MAX),
                 ..usual
             },
+            pause_ns: 0,
             collect: None,
             perf: Vec::new(),
             trace: None,

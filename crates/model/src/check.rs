@@ -123,7 +123,21 @@ impl Experiment {
             workload.check().map_err(|e| e.within(&here))?;
         }
         self.stop.check().map_err(|e| e.within("stop"))?;
+        self.check_pause()?;
         self.check_size()
+    }
+
+    fn check_pause(&self) -> Checked {
+        not_too_long("pause_ns", self.pause_ns)?;
+        match self.stop.budget_ns {
+            Some(budget_ns) if self.pause_ns >= budget_ns => {
+                let [pause, budget] = [self.pause_ns, budget_ns].map(format_duration_ns);
+                let what = format!("a pause of {pause} leaves nothing of a budget of {budget}");
+                Err(Invalid::new("pause_ns", what)
+                    .with_remedy("a shorter pause, or a longer budget"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_arms(&self) -> Checked {

@@ -28,6 +28,9 @@ pub struct Experiment {
     pub workloads: Vec<Workload>,
     /// Rule by which measuring ends.
     pub stop: StopRule,
+    /// Time for which nothing is run between the trials of two cells.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pause_ns: u64,
     /// Names of the collectors of every trial; `None`: all that are known to cost little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collect: Option<Vec<String>>,
@@ -40,6 +43,10 @@ pub struct Experiment {
     /// Name of the arm that repeats the baseline, where the experiment asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aa_arm: Option<String>,
+}
+
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 impl Experiment {
@@ -95,6 +102,18 @@ impl TargetSpec {
         &self.kind
     }
 
+    /// Occasions on which the target is started anew, where it has the key `reset`.
+    pub fn reset(&self) -> Reset {
+        let named = self.keys.get("reset").cloned();
+        let read = named.and_then(|named| serde_json::from_value(named).ok());
+        read.unwrap_or_default()
+    }
+
+    /// True for a real machine that is restarted with the kernels of arms.
+    pub fn reboots(&self) -> bool {
+        self.keys.get("reboots").is_some_and(|by| !by.is_null())
+    }
+
     /// The target but for one of its keys.
     pub fn without(&self, key: &str) -> Self {
         let mut other = self.clone();
@@ -127,6 +146,8 @@ pub enum Reset {
     None,
     /// Before every block.
     Block,
+    /// Before every workload of a block: its cells are neighbours in time.
+    Workload,
     /// Before every trial.
     Trial,
     /// Before every trial the machine is put back to where it was when its services had been

@@ -8,6 +8,7 @@ use crate::stop::FileStop;
 use crate::table::{Places, Value, items, own_keys, take, take_kind};
 use crate::target::target;
 use crate::workload;
+use load::units::Duration;
 use model::{Experiment, Load, TargetSpec, Tracing, Workload};
 use serde::Deserialize;
 use toml::Spanned;
@@ -32,6 +33,7 @@ pub(crate) struct FileExperiment {
     #[serde(default)]
     perf: Vec<String>,
     trace: Option<Spanned<String>>,
+    pause: Option<Duration>,
     /// Read as the key of each workload that has none of its own.
     #[serde(rename = "in-place")]
     _in_place: Option<String>,
@@ -68,6 +70,7 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
         collect: file.collect,
         perf: file.perf,
         trace: file.trace.map(tracing).transpose()?,
+        pause_ns: file.pause.map_or(0, |pause| pause.0),
         aa: file.aa,
     };
     complete(draft).map_err(|e| e.at(span.start..span.start).at_key(&places))

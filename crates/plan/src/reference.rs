@@ -75,6 +75,13 @@ const EXPERIMENT: TableDef = TableDef {
             "`never`",
             "The same key of each workload that does not have it.",
         ),
+        KeyDef::new(
+            "pause",
+            "duration",
+            "no pause",
+            "Time for which nothing is run between the trials of two cells, so that the machine cools \
+             down and writes what is left.",
+        ),
         KeyDef::new("stop", "table", "", "Rule that ends the run."),
         KeyDef::new(
             "target",

@@ -377,6 +377,79 @@ fn arms_with_kernels_of_their_own_are_grouped_by_boot_within_a_block() {
     }
 }
 
+/// Two kernels, and two workloads of two loads each, on a guest that is started anew so often.
+fn reset(reset: &str, top: &str) -> model::Experiment {
+    let text = format!(
+        "{top}[target]\nkind=\"vm\"\nkernel=\"debian:sid\"\nreset=\"{reset}\"\n[[arm]]\nname=\"a\"\n\
+         [[arm]]\nname=\"b\"\nkernel=\"debian:trixie\"\n[[workload]]\nkind=\"wakeup\"\nloads=[1,2]\n\
+         [[workload]]\nkind=\"hackbench\"\nloads=[1,2]\n"
+    );
+    parse_experiment("x.toml", &text).expect("is right")
+}
+
+#[test]
+fn cells_of_a_workload_are_neighbours_where_the_machine_is_started_anew_for_it() {
+    let experiment = reset("workload", "");
+    let plan = plan(&experiment);
+    for boot in plan.trials.chunks(4) {
+        let workloads: Vec<usize> = boot.iter().map(|t| plan.cells[t.cell].workload).collect();
+        let switches = workloads.windows(2).filter(|w| w[0] != w[1]).count();
+        assert_eq!(switches, 1, "{workloads:?}");
+    }
+}
+
+#[test]
+fn the_guess_of_a_block_counts_starts_of_the_machine_and_pauses() {
+    let between = |experiment: &model::Experiment| {
+        let between = schedule::between_trials(experiment, &plan(experiment));
+        (between.boots, between.pauses)
+    };
+    let boots = |of: &str| between(&reset(of, "")).0;
+    assert_eq!(
+        ["none", "block", "workload", "trial"].map(boots),
+        [2, 2, 4, 8]
+    );
+    let with = reset("block", "pause = \"30s\"\n");
+    assert_eq!(between(&with), (2, 8));
+    let block_ns = |experiment| schedule::block_ns(experiment, &plan(experiment));
+    let without = reset("block", "");
+    assert_eq!(block_ns(&with) - block_ns(&without), 8 * 30_000_000_000);
+    let more = block_ns(&reset("workload", "")) - block_ns(&without);
+    assert_eq!(more, 2 * 7_000_000_000);
+}
+
+#[test]
+fn restarts_and_pauses_that_cannot_be_are_refused_where_they_are() {
+    let file = |top: &str, target: &str| {
+        format!(
+            "{top}[[arm]]\nname=\"a\"\n[[workload]]\nkind=\"wakeup\"\n{target}\n[stop]\nbudget=\"1m\"\n"
+        )
+    };
+    let local = file("", "[target]\nkind=\"local\"\nreset=\"workload\"");
+    let (message, help, offset) = wrong(&local);
+    assert!(message.contains("is not restarted"), "{message}");
+    assert!(help.contains("reboots = \"auto\""), "{help}");
+    assert_eq!(offset, local.find("\"workload\""));
+    let (message, help, _) = wrong(&file(
+        "",
+        "[target]\nkind=\"ssh\"\nhost=\"h\"\nreboots=\"kexec\"\nreset=\"snapshot\"",
+    ));
+    assert!(message.contains("goes on from no snapshot"), "{message}");
+    assert!(help.contains("reset = \"workload\""), "{help}");
+    let virtual_time =
+        "[target]\nkind=\"vm\"\nkernel=\"debian:sid\"\nclock=\"virtual\"\nreset=\"workload\"";
+    let (message, ..) = wrong(&file("", virtual_time));
+    assert!(message.contains("has a boot for each trial"), "{message}");
+    let long = file("pause = \"2m\"\n", "");
+    let (message, help, offset) = wrong(&long);
+    assert!(
+        message.contains("a pause of 2m leaves nothing of a budget of 1m"),
+        "{message}"
+    );
+    assert!(help.contains("a shorter pause"), "{help}");
+    assert_eq!(offset, long.find("\"2m\""));
+}
+
 const SERVICE: &str = r#"
 [[arm]]
 name = "default"

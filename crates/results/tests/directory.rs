@@ -41,6 +41,7 @@ fn experiment() -> Experiment {
             time_limit_ns: 1_000_000_000,
             ..Workload::new(Kind::new("command").with("argv", vec!["make"]))
         }],
+        pause_ns: 0,
         stop: StopRule::default(),
         collect: None,
         perf: Vec::new(),

@@ -66,6 +66,7 @@ pub fn run(
         },
         beside: None,
         in_use: None,
+        last_cell: None,
         given_up: never_worked(&options.done, experiment.stop.max_attempts),
         open_comparisons: Vec::new(),
         is_stretched: false,
@@ -138,8 +139,10 @@ struct Run<'a> {
     controller: Option<&'a mut dyn Target>,
     /// The agent on the controller, which runs loads.
     beside: Option<Connection>,
-    /// Boot and turn (block or trial, where the target resets) of the connection.
+    /// Boot and turn (block, workload or trial, where the target resets) of the connection.
     in_use: Option<(Boot, u32)>,
+    /// The cell of the trial before.
+    last_cell: Option<usize>,
     /// Cells that this start leaves as they are.
     left_out: BTreeSet<usize>,
     /// Cell and arm that never once worked.
@@ -628,6 +631,7 @@ impl<'a> Run<'a> {
         let turn = match self.target.can().reset {
             Reset::None => 0,
             Reset::Block => place.block,
+            Reset::Workload => self.first_of_workload(place) + 1,
             Reset::Trial => place.index + 1,
             Reset::Snapshot | Reset::BlockSnapshot => return self.go_on(place, boot),
         };
@@ -637,6 +641,24 @@ impl<'a> Run<'a> {
         }
         self.open(&boot, turn)?;
         Ok(None)
+    }
+
+    /// Index of the first trial of those that are neighbours of this one in its block and have the
+    /// same workload and the same boot.
+    fn first_of_workload(&self, place: &PlannedTrial) -> u32 {
+        let workload = |at: &PlannedTrial| self.plan.cells[at.cell].workload;
+        let kernel = |at: &PlannedTrial| &self.experiment.arms[at.arm].kernel;
+        let is_alike = |at: &&PlannedTrial| {
+            at.block == place.block
+                && workload(at) == workload(place)
+                && kernel(at) == kernel(place)
+        };
+        let before = self.plan.trials.iter().rev();
+        let before = before.skip_while(|at| at.index > place.index);
+        before
+            .take_while(is_alike)
+            .last()
+            .map_or(place.index, |first| first.index)
     }
 
     fn open(&mut self, boot: &Boot, turn: u32) -> Result<(), RunError> {

@@ -1,6 +1,7 @@
 //! Length of blocks, and of what comes before the first, as far as the experiment tells.
 
-use model::{Experiment, Load, Plan, Server, Slo, Workload};
+use model::{Experiment, Load, Plan, Reset, Server, Slo, Workload};
+use std::collections::BTreeSet;
 
 /// Applying, proving and undoing an arm, and starting a process: measured on a
 /// small machine, rounded up.
@@ -17,8 +18,58 @@ const ATTACH_IN_A_GUEST_NS: u64 = 5_000_000_000;
 /// Start of a program that answers, until it is ready, and its end. An interpreter takes so long.
 const START_OF_A_PROGRAM_NS: u64 = 2_000_000_000;
 
-/// Nanoseconds of one block of all cells. Workloads without a duration count only what
-/// is around their trials.
+/// Start of a guest and of the agent in it, as seen where its CPUs were emulated.
+const BOOT_OF_A_GUEST_NS: u64 = 7_000_000_000;
+/// Restart of a real machine, whose firmware takes its time.
+const BOOT_OF_A_MACHINE_NS: u64 = 60_000_000_000;
+
+/// Time of a block in which nothing is measured: starts of the target's machine, and pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Between {
+    /// Number of starts of the machine.
+    pub boots: u64,
+    /// Time that all of them are likely to take.
+    pub boots_ns: u64,
+    /// Number of pauses.
+    pub pauses: u64,
+    /// Time of all pauses.
+    pub pauses_ns: u64,
+}
+
+/// Starts and pauses of each block of all cells.
+pub fn between_trials(experiment: &Experiment, plan: &Plan) -> Between {
+    let arms = experiment.arms.iter();
+    let kernels: BTreeSet<Option<&str>> = arms.map(|arm| arm.kernel.as_deref()).collect();
+    let kernels = kernels.len() as u64;
+    let cells = plan.cells.len() as u64;
+    let workloads: BTreeSet<usize> = plan.cells.iter().map(|cell| cell.workload).collect();
+    let boots = match experiment.target.reset() {
+        // A machine with one kernel is started before the first block.
+        Reset::None if kernels == 1 && !experiment.target.reboots() => 0,
+        Reset::None | Reset::Block => kernels,
+        Reset::Workload => kernels * workloads.len() as u64,
+        Reset::Trial => experiment.arms.len() as u64 * cells,
+        Reset::Snapshot | Reset::BlockSnapshot => 0,
+    };
+    let boot_ns = match experiment.target.reboots() {
+        true => BOOT_OF_A_MACHINE_NS,
+        false => BOOT_OF_A_GUEST_NS,
+    };
+    let pauses = match cells {
+        _ if experiment.pause_ns == 0 => 0,
+        1 => 0,
+        cells => cells * kernels,
+    };
+    Between {
+        boots,
+        boots_ns: boots.saturating_mul(boot_ns),
+        pauses,
+        pauses_ns: pauses.saturating_mul(experiment.pause_ns),
+    }
+}
+
+/// Nanoseconds of one block of all cells, with [`between_trials`]. Workloads without a duration count
+/// only what is around their trials.
 pub fn block_ns(experiment: &Experiment, plan: &Plan) -> u64 {
     let attached = experiment.arms.iter().filter(|arm| arm.scheduler.is_some());
     let once_ns = match experiment.target.is_local() {
@@ -43,7 +94,9 @@ pub fn block_ns(experiment: &Experiment, plan: &Plan) -> u64 {
         let windows_ns = loads.saturating_mul(window_ns(workload));
         windows_ns.saturating_add(around_ns).saturating_mul(arms)
     });
-    cells.fold(attach_ns, u64::saturating_add)
+    let between = between_trials(experiment, plan);
+    let between_ns = between.boots_ns.saturating_add(between.pauses_ns);
+    cells.fold(attach_ns.saturating_add(between_ns), u64::saturating_add)
 }
 
 /// A search for a highest rate that comes before the first block.

@@ -9,7 +9,9 @@ mod order;
 mod turns;
 mod warnings;
 
-pub use length::{Search, block_ns, search_limit_ns, searches, searches_ns};
+pub use length::{
+    Between, Search, between_trials, block_ns, search_limit_ns, searches, searches_ns,
+};
 pub use limits::check_quota;
 pub use order::{cells, machine_seed, plan, trial_seed};
 pub use turns::{pilot_turns, turns};

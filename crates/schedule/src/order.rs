@@ -1,10 +1,10 @@
 //! The order of trials: blocks in a seeded random order.
 //!
 //! A block is one trial of every arm of a cell. Within block number b, the boots
-//! (arms grouped by kernel) come in random order; within a boot the cells; within
-//! a cell the arms. With one kernel the arms of a cell are neighbours in time.
+//! (arms grouped by kernel) come in random order; within a boot the cells, those of a workload
+//! together where the target is started anew for each; within a cell the arms. With one kernel the arms of a cell are neighbours in time.
 
-use model::{Cell, Experiment, Load, Plan, PlannedTrial};
+use model::{Cell, Experiment, Load, Plan, PlannedTrial, Reset};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -15,7 +15,7 @@ pub fn plan(experiment: &Experiment) -> Plan {
     let mut random = ChaCha8Rng::seed_from_u64(experiment.seed);
     let mut trials = Vec::new();
     for block in 1..=experiment.stop.max_blocks {
-        for (cell, arm) in block_order(experiment, cells.len(), &mut random) {
+        for (cell, arm) in block_order(experiment, &cells, &mut random) {
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "a checked experiment has at most model::check::MOST_PLACES trials"
@@ -38,16 +38,30 @@ pub fn plan(experiment: &Experiment) -> Plan {
 
 fn block_order(
     experiment: &Experiment,
-    cells: usize,
+    cells: &[Cell],
     random: &mut ChaCha8Rng,
 ) -> Vec<(usize, usize)> {
     let mut order = Vec::new();
     for arms in shuffled(boots(experiment), random) {
-        for cell in shuffled((0..cells).collect(), random) {
+        for cell in shuffled_cells(experiment, cells, random) {
             for arm in shuffled(arms.clone(), random) {
                 order.push((cell, arm));
             }
         }
+    }
+    order
+}
+
+fn shuffled_cells(experiment: &Experiment, cells: &[Cell], random: &mut ChaCha8Rng) -> Vec<usize> {
+    let mut order = shuffled((0..cells.len()).collect(), random);
+    if experiment.target.reset() == Reset::Workload {
+        let of_workloads = shuffled((0..experiment.workloads.len()).collect(), random);
+        let place = |cell: &usize| {
+            of_workloads
+                .iter()
+                .position(|w| *w == cells[*cell].workload)
+        };
+        order.sort_by_key(place);
     }
     order
 }

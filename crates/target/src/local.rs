@@ -1,7 +1,7 @@
 //! This machine: the agent is a child process that talks over its standard streams.
 
 use crate::child::ChildSession;
-use crate::reboots::{self, REBOOTS};
+use crate::reboots::{self, REBOOTS, RESET};
 use crate::{Boot, Can, Host, Restart, Session, Target, TargetDef, TargetError};
 use doors::started::own;
 use model::{Experiment, Fact, Problem, Reply, Request, Reset, TargetSpec};
@@ -19,10 +19,11 @@ const NAME: &str = "local";
 pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "this machine",
-    keys: &[REBOOTS],
+    keys: &[REBOOTS, RESET],
     short: None,
     read: |keys| {
         let local = LocalSpec::deserialize(keys)?;
+        reboots::check(local.reboots.is_some(), local.reset)?;
         Ok(TargetSpec::new(NAME, &local))
     },
     can: |spec| Ok(can(&spec.keys()?)),
@@ -52,6 +53,8 @@ const CAN: Can = Can {
 struct LocalSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reboots: Option<By>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reset: Option<Reset>,
 }
 
 /// The way to other kernels, where this machine may be restarted.
@@ -60,7 +63,7 @@ pub fn reboots(spec: &TargetSpec) -> Option<By> {
 }
 
 fn can(spec: &LocalSpec) -> Can {
-    reboots::can(CAN, spec.reboots.is_some())
+    reboots::can(CAN, spec.reboots.is_some(), spec.reset)
 }
 
 /// This machine, with an agent as a child process.
@@ -70,6 +73,7 @@ pub struct LocalTarget {
     env: Vec<(OsString, OsString)>,
     /// The way to other kernels, where it may be restarted.
     reboots: Option<By>,
+    reset: Option<Reset>,
     record: Option<PathBuf>,
 }
 
@@ -90,6 +94,7 @@ impl LocalTarget {
             program: host.program.clone().unwrap_or_else(this),
             env: std::iter::once(path).chain(more).collect(),
             reboots: spec.reboots,
+            reset: spec.reset,
             record: host.record.clone(),
         }
     }
@@ -152,7 +157,7 @@ impl Target for LocalTarget {
     }
 
     fn can(&self) -> Can {
-        reboots::can(CAN, self.reboots.is_some())
+        reboots::can(CAN, self.reboots.is_some(), self.reset)
     }
 
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem> {

@@ -2,7 +2,7 @@
 //! checks of the kernels that arms name.
 
 use crate::{Can, TargetError};
-use model::{Experiment, Fact, KeyDef, Problem, Reset};
+use model::{Experiment, Fact, Invalid, KeyDef, Problem, Reset};
 use std::collections::BTreeSet;
 
 /// The key that allows a machine to be restarted.
@@ -14,16 +14,43 @@ pub(crate) const REBOOTS: KeyDef = KeyDef::new(
      each, once in a block, in this way; `auto`: the first that works.",
 );
 
+/// The key that says how often it is restarted.
+pub(crate) const RESET: KeyDef = KeyDef::new(
+    "reset",
+    "`block`, `workload` or `trial`",
+    "`block`",
+    "Restarts the machine, where `reboots` allows that, before each block, each workload of a block \
+     or each trial.",
+);
+
 /// The abilities of a machine, with those that come with restarts.
-pub(crate) const fn can(usual: Can, reboots: bool) -> Can {
+pub(crate) fn can(usual: Can, reboots: bool, reset: Option<Reset>) -> Can {
     match reboots {
         false => usual,
         true => Can {
             kernels: true,
             reboots: true,
-            reset: Reset::Block,
+            reset: reset.unwrap_or(Reset::Block),
             ..usual
         },
+    }
+}
+
+/// Refuses restarts of a machine that is not restarted, and what no real machine can.
+pub(crate) fn check(reboots: bool, reset: Option<Reset>) -> Result<(), Invalid> {
+    match reset {
+        None => Ok(()),
+        Some(Reset::Block | Reset::Workload | Reset::Trial) if reboots => Ok(()),
+        Some(_) if !reboots => Err(Invalid::new(
+            "reset",
+            "this machine is not restarted, so there is nothing that `reset` could say",
+        )
+        .with_remedy("reboots = \"auto\" allows it, and then each arm names a kernel; or leave it out")),
+        Some(_) => Err(Invalid::new(
+            "reset",
+            "a real machine is restarted for each block, workload or trial, and goes on from no snapshot",
+        )
+        .with_remedy("reset = \"workload\"")),
     }
 }
 

@@ -75,10 +75,10 @@ pub const KEYS: &[KeyDef] = &[
     ),
     KeyDef::new(
         "reset",
-        "`none`, `block`, `trial`, `snapshot` or `block-snapshot`",
+        "`none`, `block`, `workload`, `trial`, `snapshot` or `block-snapshot`",
         "`none`",
-        "Boots again before each block or trial; `none` boots when the kernel changes or the \
-         guest died; `snapshot` puts the guest back, before each trial, to where it was when its \
+        "Boots again before each block, each workload of a block or each trial; `none` boots when \
+         the kernel changes or the guest died; `snapshot` puts the guest back, before each trial, to where it was when its \
          services had answered one whole load, and `block-snapshot` starts and saves them anew \
          for each block (both need an image as `root`). Then every arm waits for as long as the \
          slowest to be in force took so far, up to 10 s.",

@@ -538,6 +538,12 @@ fn starts_from(reset: Reset, machine: &str) -> Warning {
                 "what a trial runs is started anew, in a {machine} that is booted for each block"
             )
         }
+        Reset::Workload => {
+            format!(
+                "what a trial runs is started anew, in a {machine} that is booted for each workload of a \
+                 block"
+            )
+        }
         Reset::Trial => format!("each trial starts from a {machine} that was just booted"),
         Reset::Snapshot => {
             "all trials of a start go on from one snapshot, so a verdict is about the \
@@ -598,6 +604,7 @@ mod tests {
         assert!(
             said(Reset::Block).contains("started anew, in a guest that is booted for each block")
         );
+        assert!(said(Reset::Workload).contains("booted for each workload of a block"));
         assert!(said(Reset::Trial).contains("just booted"));
         assert!(said(Reset::Snapshot).contains("one snapshot, so a verdict is about the state"));
         assert!(said(Reset::BlockSnapshot).contains("started for that block"));

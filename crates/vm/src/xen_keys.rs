@@ -56,10 +56,10 @@ pub const KEYS: &[KeyDef] = &[
     ),
     KeyDef::new(
         "reset",
-        "`none`, `block` or `trial`",
+        "`none`, `block`, `workload` or `trial`",
         "`none`",
-        "Boots again before each block or trial; `none` boots when the kernel changes or the \
-         host died.",
+        "Boots again before each block, each workload of a block or each trial; `none` boots when \
+         the kernel changes or the host died.",
     ),
     KeyDef::new(
         "accel",

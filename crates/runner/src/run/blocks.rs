@@ -1,11 +1,12 @@
 //! The blocks of a run, one after the other, and those of them that another machine takes.
 
 use super::{Outcome, Run};
+use crate::Event;
 use crate::RunError;
 use crate::pool::Taken;
-use model::{PlannedTrial, Severity, Trial, Warning};
+use model::{PlannedTrial, Severity, Trial, Warning, format_duration_ns};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between two looks for a block that another machine gives back.
 const LOOK_UP: Duration = Duration::from_millis(200);
@@ -91,11 +92,41 @@ impl Run<'_> {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            if self.is_wanted(place) && !self.attempts(place)? {
+            if !self.is_wanted(place) {
+                continue;
+            }
+            let is_other = self.last_cell.is_some_and(|last| last != place.cell);
+            if is_other && !self.pause() {
+                return Ok(false);
+            }
+            self.last_cell = Some(place.cell);
+            if !self.attempts(place)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Leaves the machine alone for as long as the experiment says; `false` when interrupted.
+    fn pause(&mut self) -> bool {
+        let pause_ns = self.experiment.pause_ns;
+        if pause_ns == 0 {
+            return true;
+        }
+        let step = format!(
+            "pausing for {} before the next cell",
+            format_duration_ns(pause_ns)
+        );
+        (self.sink)(Event::Step { step: &step });
+        let until = Instant::now() + Duration::from_nanos(pause_ns);
+        while !self.interrupted.load(Ordering::Relaxed) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(LOOK_UP));
+        }
+        false
     }
 
     /// Says in the results that a machine left the blocks to the others.

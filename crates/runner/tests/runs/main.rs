@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod apart;
+mod between;
 mod calibrations;
 mod capacity;
 mod kernels;

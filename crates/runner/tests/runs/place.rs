@@ -27,6 +27,7 @@ pub fn experiment(arms: &[&str]) -> Experiment {
             time_limit_ns: 1_000_000_000,
             ..Workload::new(Kind::new("command").with("argv", vec!["make"]))
         }],
+        pause_ns: 0,
         stop: StopRule {
             max_blocks: 12,
             ..StopRule::default()

@@ -163,7 +163,9 @@ fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
         schedule::least_blocks(&experiment),
         experiment.stop.max_blocks,
     );
-    let count = u32::try_from(kernels.len()).unwrap_or(u32::MAX);
+    let plan = schedule::plan(&experiment);
+    let between = schedule::between_trials(&experiment, &plan);
+    let boots = |blocks: u32| between.boots.saturating_mul(u64::from(blocks));
     let missing: Vec<&Problem> = kernels
         .values()
         .filter_map(|way| way.as_ref().err())
@@ -174,7 +176,7 @@ fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
             "name": experiment.name,
             "kernels": ways.collect::<BTreeMap<_, _>>(),
             "own_kernel": reboot::running(),
-            "boots": { "least": least.saturating_mul(count), "most": most.saturating_mul(count) },
+            "boots": { "least": boots(least), "most": boots(most) },
             "missing": missing,
         }))?;
     } else {
@@ -191,12 +193,16 @@ fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
             say!("  {name:<28} {way:<16} arms: {}", arms.join(", "));
         }
         say!(
-            "each is booted once in a block, in an order of its own: at most {} boots for {most} blocks, \
+            "each is booted {} in a block, in an order of its own: at most {} boots for {most} blocks, \
              and {} for the {least} that are the least that decide",
-            most.saturating_mul(count),
-            least.saturating_mul(count)
+            match between.boots / (kernels.len() as u64).max(1) {
+                1 => "once".to_owned(),
+                times => format!("{times} times"),
+            },
+            boots(most),
+            boots(least)
         );
-        let block = schedule::block_ns(&experiment, &schedule::plan(&experiment));
+        let block = schedule::block_ns(&experiment, &plan).saturating_sub(between.boots_ns);
         let block = model::format_duration_ns(block);
         say!("trials of a block take about {block}, beside the boots");
         let tries = experiment.stop.max_attempts;

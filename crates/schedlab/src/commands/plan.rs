@@ -6,6 +6,7 @@ use crate::output::{self, Plain, say};
 use crate::request::wanted;
 use model::printable::one_line;
 use model::{Experiment, Plan, Severity, Warning, format_duration_ns, format_rate};
+use schedule::Between;
 use std::process::ExitCode;
 
 pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
@@ -94,6 +95,7 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
         stop.max_blocks,
         plan.cells.len() * experiment.arms.len()
     );
+    print_between(schedule::between_trials(experiment, plan));
     let block = schedule::block_ns(experiment, plan);
     let all = block.saturating_mul(u64::from(stop.max_blocks));
     let all = all.saturating_add(schedule::searches_ns(experiment));
@@ -108,6 +110,28 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
         },
         format_duration_ns(most)
     );
+}
+
+/// Prints what a block does beside its trials, and what that costs.
+fn print_between(between: Between) {
+    let Between {
+        boots,
+        boots_ns,
+        pauses,
+        pauses_ns,
+    } = between;
+    if boots > 0 {
+        say!(
+            "a block starts the machine {boots} times, about {}",
+            format_duration_ns(boots_ns)
+        );
+    }
+    if pauses > 0 {
+        say!(
+            "a block has {pauses} pauses between cells, {}",
+            format_duration_ns(pauses_ns)
+        );
+    }
 }
 
 fn has_unknown_length(experiment: &Experiment) -> bool {

@@ -58,7 +58,7 @@ const CAN: Can = Can {
 };
 
 fn can(spec: &SlurmSpec) -> Can {
-    reboots::can(CAN, spec.kernel_feature.is_some())
+    reboots::can(CAN, spec.kernel_feature.is_some(), None)
 }
 
 /// The nodes of one job, or of a job for each kernel on each of them.

@@ -212,6 +212,7 @@ mod tests {
             agent: None,
             sudo: Sudo::Auto,
             reboots: None,
+            reset: None,
             reboot_limit: None,
             reconnect: None,
         }

@@ -36,7 +36,7 @@ pub static DEF: TargetDef = TargetDef {
 };
 
 fn can(spec: &SshSpec) -> Can {
-    reboots::can(CAN, spec.reboots.is_some())
+    reboots::can(CAN, spec.reboots.is_some(), spec.reset)
 }
 
 const CAN: Can = Can {

@@ -4,9 +4,9 @@ use super::NAME;
 use crate::By;
 use crate::def::{CONFIGURATION_OF_SSH, PROGRAM};
 use crate::far::Sudo;
-use crate::reboots::REBOOTS;
+use crate::reboots::{self, REBOOTS, RESET};
 use jiff::SignedDuration;
-use model::{Invalid, KeyDef, TargetSpec};
+use model::{Invalid, KeyDef, Reset, TargetSpec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,6 +43,9 @@ pub struct SshSpec {
     /// The way to other kernels, where the machine may be restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reboots: Option<By>,
+    /// Occasions on which it is restarted; `None`: for each block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<Reset>,
     /// Time within which it must be back; `None`: fifteen minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reboot_limit: Option<SignedDuration>,
@@ -89,6 +92,7 @@ pub const KEYS: &[KeyDef] = &[
         "Time for which a lost connection is made anew; afterwards the run ends and can be resumed.",
     ),
     REBOOTS,
+    RESET,
     KeyDef::new(
         "reboot-limit",
         "duration",
@@ -123,7 +127,7 @@ impl SshSpec {
                 return Err(Invalid::new(key, "a time is not negative"));
             }
         }
-        Ok(())
+        reboots::check(self.reboots.is_some(), self.reset)
     }
 
     /// Time for which a lost connection is made anew.

@@ -184,6 +184,7 @@ mod tests {
             arms,
             baseline: 0,
             workloads: vec![crate::fixture::command()],
+            pause_ns: 0,
             stop: StopRule::default(),
             collect: None,
             perf: Vec::new(),
