@@ -378,7 +378,8 @@ impl<'a, 'c> Trial<'a, 'c> {
             Part::Load { .. } => &[],
             Part::Whole | Part::Beside => workload.services.as_slice(),
         };
-        if workload.has_folders() {
+        let driver = load::driver(&workload.kind);
+        if workload.has_folders() || driver.is_ok_and(|driver| driver.needs_folder()) {
             let folder = self.context.folders.join(&self.context.mark);
             self.roles
                 .lay_out(services, &folder, self.context.journal)?;

@@ -21,6 +21,7 @@ pub static KINDS: Registry<KindDef> = Registry::new(&[
     &crate::netperf::KIND,
     &crate::rr::KIND,
     &crate::tbench::KIND,
+    &crate::fio::KIND,
     &crate::periodic::KIND,
     &crate::burnwait::KIND,
     &crate::command::KIND,

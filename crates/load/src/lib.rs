@@ -12,6 +12,7 @@ mod by_turn;
 pub mod command;
 mod crew;
 mod figures;
+pub mod fio;
 mod gate;
 pub mod gatling;
 pub mod hackbench;
@@ -371,6 +372,10 @@ pub trait Driver {
     fn chosen(&self) -> Vec<Chosen>;
     /// True if its workers are guests of the hypervisor, and not processes.
     fn in_guests(&self) -> bool {
+        false
+    }
+    /// True if it needs the folder of the load, whatever the workload has of its own.
+    fn needs_folder(&self) -> bool {
         false
     }
     /// False where it cannot say within the window that a latency was the worst so far, although
