@@ -140,7 +140,11 @@ fn wrong_with(from: &str, to: &str) -> (usize, usize, String) {
 fn a_server_and_an_antagonist_are_one_entry_each() {
     assert_eq!(wrong(FILE).2, "did you mean `http-echo`?");
     SERVERS.kinds.add(&HTTPD);
-    assert!(wrong(FILE).2.starts_with("one of spinner, burnwait, stress-ng"));
+    assert!(
+        wrong(FILE)
+            .2
+            .starts_with("one of spinner, burnwait, stress-ng")
+    );
     ANTAGONISTS.kinds.add(&COUNTERS);
 
     let experiment = plan::parse_experiment("x.toml", FILE).unwrap();
