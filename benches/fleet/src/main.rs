@@ -16,7 +16,8 @@
 )]
 
 use model::{
-    Arm, Better, Build, Experiment, Kind, Measurement, StopRule, TargetSpec, TrialSpec, Workload,
+    Arm, Better, Build, Experiment, Kind, Measurement, Observe, StopRule, TargetSpec, TrialSpec,
+    Workload,
 };
 use results::{FORMAT, Manifest, RunState, Writer};
 use runner::{Member, Options, Pool};
@@ -164,9 +165,7 @@ fn experiment() -> Experiment {
             smallest_effect: 1e-9,
             ..StopRule::default()
         },
-        collect: None,
-        perf: Vec::new(),
-        trace: None,
+        observe: Observe::default(),
         aa_arm: None,
     }
 }

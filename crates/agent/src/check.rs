@@ -14,7 +14,7 @@ pub fn check(root: &Path, experiment: &Experiment, side: Side) -> Vec<Problem> {
     let is_apart = |workload: &&Workload| workload.load_on == Place::Controller;
     if side == Side::Controller {
         let loads = experiment.workloads.iter().filter(is_apart);
-        let events = events::require(root, &experiment.perf).into_iter();
+        let events = events::require(root, &experiment.observe.perf).into_iter();
         return loads.flat_map(check_workload).chain(events).collect();
     }
     let arms = experiment.arms.iter();
@@ -27,14 +27,14 @@ pub fn check(root: &Path, experiment: &Experiment, side: Side) -> Vec<Problem> {
         problems.extend(roles::check(root, workload));
         problems
     });
-    let collect = experiment.collect.as_deref();
+    let collect = experiment.observe.collect.as_deref();
     let mut collectors = check_collectors(root, "experiment", collect);
     collectors.extend(check_trace(root, experiment));
     let mut problems: Vec<Problem> = Vec::new();
     for problem in collectors
         .into_iter()
         .chain(arms)
-        .chain(events::require(root, &experiment.perf))
+        .chain(events::require(root, &experiment.observe.perf))
         .chain(workloads)
         .chain(foreign_scheduler(root))
     {
@@ -80,7 +80,7 @@ fn check_collectors(root: &Path, object: &str, named: Option<&[String]>) -> Vec<
 
 /// Problems that keep this machine, or a workload, from a trace of its worst latency.
 fn check_trace(root: &Path, experiment: &Experiment) -> Vec<Problem> {
-    let Some(wanted) = &experiment.trace else {
+    let Some(wanted) = &experiment.observe.trace else {
         return Vec::new();
     };
     let here = (trace::DEF.missing)(root, Vec::new()).map(|(what, remedy)| Problem {

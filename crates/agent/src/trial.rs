@@ -165,7 +165,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             None => (
                 fence(format!("{}-beside", context.mark))?,
                 Roles::default(),
-                RoleEvents::new(&spec.perf),
+                RoleEvents::new(&spec.observe.perf),
             ),
         };
         let warnings = context.guard.take_warnings();

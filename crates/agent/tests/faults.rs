@@ -81,7 +81,7 @@ fn the_rings_of_a_trace_are_gone_after_a_kill() {
     };
     let mut request = trial(Arm::unchanged("x"), command("sleep 609.25"));
     if let Request::Trial { spec } = &mut request {
-        spec.collect = Some(vec!["trace".to_owned()]);
+        spec.observe.collect = Some(vec!["trace".to_owned()]);
     }
     agent.send(&request);
     eventually("the workload runs", || !running("609.25").is_empty());

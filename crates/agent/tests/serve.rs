@@ -236,7 +236,7 @@ fn events_of_an_experiment_are_counted_in_all_processes_of_the_load() {
     else {
         panic!("a trial is one");
     };
-    spec.perf = ["task-clock", "context-switches", "sched:sched_process_exec"]
+    spec.observe.perf = ["task-clock", "context-switches", "sched:sched_process_exec"]
         .map(str::to_owned)
         .into();
     let Reply::Trial { result } = Agent::start().ask(&Request::Trial { spec }) else {

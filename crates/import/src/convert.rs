@@ -3,8 +3,8 @@
 use crate::{ImportError, Imported, ImportedArm, Run};
 use model::imported::ImportedFrom;
 use model::{
-    Arm, Better, Build, Cell, Evidence, Experiment, Kind, Machine, Plan, PlannedTrial, Start,
-    StopRule, System, Trial, TrialFile, TrialResult, TrialState, Workload,
+    Arm, Better, Build, Cell, Evidence, Experiment, Kind, Machine, Observe, Plan, PlannedTrial,
+    Start, StopRule, System, Trial, TrialFile, TrialResult, TrialState, Workload,
 };
 use results::{FORMAT, Manifest, ResultsError, RunState, TrialFiles, Writer};
 use serde_json::Value;
@@ -217,9 +217,7 @@ impl<'a> Cells<'a> {
                 ..usual
             },
             pause_ns: 0,
-            collect: None,
-            perf: Vec::new(),
-            trace: None,
+            observe: Observe::default(),
             aa_arm: None,
         }
     }

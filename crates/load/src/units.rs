@@ -132,6 +132,7 @@ written!(
 );
 written!(Rate, f64, parse_rate, "a rate, such as \"10k/s\"");
 written!(Percent, f64, parse_percent, "a percentage, such as \"2%\"");
+written!(Fraction, f64, parse_fraction, "a percentage, as \"2%\"");
 
 /// A load is written as a bare number or as text with its unit.
 #[derive(Debug, Clone, Copy, PartialEq)]

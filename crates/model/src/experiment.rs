@@ -31,18 +31,45 @@ pub struct Experiment {
     /// Time for which nothing is run between the trials of two cells.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pause_ns: u64,
-    /// Names of the collectors of every trial; `None`: all that are known to cost little.
+    /// Observations of every trial.
+    #[serde(flatten)]
+    pub observe: Observe,
+    /// Name of the arm that repeats the baseline, where the experiment asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aa_arm: Option<String>,
+}
+
+/// Observations of every trial beside the metrics of its load, in an experiment and in each of its
+/// trials.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Observe {
+    /// Names of the collectors; `None`: all that are known to cost little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collect: Option<Vec<String>>,
-    /// Events as perf list(1) names them, counted in every trial.
+    /// Events that are counted, as perf list(1) names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub perf: Vec<String>,
     /// Trace that each trial keeps; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Tracing>,
-    /// Name of the arm that repeats the baseline, where the experiment asks for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub aa_arm: Option<String>,
+}
+
+impl Observe {
+    /// The observations but for the trace.
+    pub fn without_trace(self) -> Self {
+        Observe {
+            trace: None,
+            ..self
+        }
+    }
+
+    /// The observation of nothing that can be left out.
+    pub fn nothing() -> Self {
+        Observe {
+            collect: Some(Vec::new()),
+            ..Observe::default()
+        }
+    }
 }
 
 fn is_zero(ns: &u64) -> bool {

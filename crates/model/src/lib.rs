@@ -42,7 +42,7 @@ pub use check::Invalid;
 pub use cpus::{choose_cpus, parse_cpu_list};
 pub use daemon::Daemon;
 pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
-pub use experiment::{Experiment, Reset, StopRule, TargetSpec};
+pub use experiment::{Experiment, Observe, Reset, StopRule, TargetSpec};
 pub use fact::Fact;
 pub use key::KeyDef;
 pub use message::{

@@ -1,11 +1,10 @@
 //! The messages between runner and agent: one JSON message a line, both ways.
 
 use crate::arm::Arm;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Observe};
 use crate::problem::{Problem, Warning};
 use crate::start::Build;
 use crate::system::System;
-use crate::trace::Tracing;
 use crate::trial::TrialResult;
 use crate::turns::TakingTurns;
 use crate::workload::{Calibration, Load, Workload};
@@ -166,15 +165,9 @@ pub struct TrialSpec {
     pub stays: bool,
     /// Differs in every trial, the same when a run is repeated.
     pub seed: u64,
-    /// Collectors as in [`crate::Experiment`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collect: Option<Vec<String>>,
-    /// Events as in [`crate::Experiment`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub perf: Vec<String>,
-    /// Trace as in [`crate::Experiment`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Tracing>,
+    /// Observations as in [`crate::Experiment`].
+    #[serde(flatten)]
+    pub observe: Observe,
     /// Arms that take turns in this trial, the one above among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TakingTurns>,
@@ -182,6 +175,25 @@ pub struct TrialSpec {
     /// that an arm that takes no time to be put in force rests as long as one that does.
     #[serde(default, skip_serializing_if = "crate::evidence::is_no_time")]
     pub rest_ns: u64,
+}
+
+impl TrialSpec {
+    /// A whole trial of this load that observes what is usual, in a process of its own.
+    pub fn new(arm: Arm, workload: Workload, load: Load) -> Self {
+        TrialSpec {
+            label: format!("{} {}", workload.name, arm.name),
+            arm,
+            workload,
+            load,
+            calibration: Calibration::default(),
+            part: Part::Whole,
+            stays: false,
+            seed: 1,
+            observe: Observe::default(),
+            turns: None,
+            rest_ns: 0,
+        }
+    }
 }
 
 /// The machine whose part of an experiment is looked at.

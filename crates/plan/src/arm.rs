@@ -2,6 +2,7 @@
 //! line (`batch`, `slice=0.3ms`, `'scx_rusty --slice-us-overutil 5000'`; several changes join with
 //! `+`, `NAME:=…` names the arm). Ingredients read what is theirs themselves, in the agent.
 
+use crate::check::check_collectors;
 use crate::condition::Point;
 use crate::error::PlanError;
 use crate::grid;
@@ -214,7 +215,7 @@ pub(crate) fn read_arms(
         let name_span = file.name.span();
         if arms.iter().any(|a| a.name == arm.name) {
             return Err(PlanError::new(format!("there are two arms `{}`", arm.name))
-                .with_help("give each arm a name of its own")
+                .with_help("give each arm a name of its own; after -a: NAME:=CHANGES")
                 .at(name_span));
         }
         if file.baseline && baseline.replace(arms.len()).is_some() {
@@ -226,6 +227,7 @@ pub(crate) fn read_arms(
         arm.collect = file.collect;
         check_name(&arm.name)
             .and_then(|()| check_arm(&arm, target, workloads))
+            .and_then(|()| check_collectors(arm.collect.as_deref()))
             .map_err(|e| e.at(span).at_key(&places))?;
         arms.push(arm);
     }

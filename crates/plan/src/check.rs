@@ -22,11 +22,13 @@ use std::collections::BTreeSet;
 pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     experiment.check()?;
     check_shows(&experiment.name).map_err(|e| e.about("name"))?;
-    agent::check_events(&experiment.perf)?;
+    agent::check_events(&experiment.observe.perf)?;
+    check_collectors(experiment.observe.collect.as_deref())?;
     let target = ::target::can(&experiment.target)?;
     for arm in &experiment.arms {
         check_name(&arm.name)?;
         check_arm(arm, target, &experiment.workloads)?;
+        check_collectors(arm.collect.as_deref())?;
     }
     for workload in &experiment.workloads {
         let named = |e: PlanError| {
@@ -44,6 +46,21 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     turns::check_arms(experiment)?;
     check_trace(experiment)?;
     check_cells(experiment)
+}
+
+/// Checks that all collectors are among those that there are.
+pub(crate) fn check_collectors(named: Option<&[String]>) -> Result<(), PlanError> {
+    let known = || agent::COLLECTORS.iter().map(|def| def.name);
+    let mut named = named.unwrap_or_default().iter().enumerate();
+    let Some((at, unknown)) = named.find(|(_, name)| !known().any(|known| known == **name)) else {
+        return Ok(());
+    };
+    let help = match model::nearest(unknown, known()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+    };
+    let error = PlanError::new(format!("there is no collector `{unknown}`"));
+    Err(error.with_help(help).about(&format!("collect.{at}")))
 }
 
 /// Only a machine that is saved has a load before that, which may be without a warm-up, or with one for each
@@ -78,7 +95,7 @@ fn check_snapshot_warmup(workload: &Workload, target: Can) -> Result<(), PlanErr
 /// Each load of each workload must be able to say when its worst latency was, and the clock of
 /// the load must be that of the kernel which is traced.
 fn check_trace(experiment: &Experiment) -> Result<(), PlanError> {
-    let Some(trace) = &experiment.trace else {
+    let Some(trace) = &experiment.observe.trace else {
         return Ok(());
     };
     let is_apart = ::target::can(&experiment.target)?.apart;

@@ -93,6 +93,28 @@ impl PlanError {
         self.unknown.as_ref().is_some_and(Unknown::is_key)
     }
 
+    /// Where the place of the error begins.
+    pub(crate) fn place(&self) -> Option<usize> {
+        self.span.map(|span| span.offset())
+    }
+
+    /// The error of a text that nobody has seen, said of the word of the command line that the text is of.
+    /// An arm or a workload that is named already is not named again.
+    pub(crate) fn of_word(mut self, word: Option<&str>) -> Self {
+        self.span = None;
+        let is_named = |word: &str| match word.split_once(' ') {
+            Some(("-a" | "-w", text)) => self.message.contains(&format!("`{}`", plain(text))),
+            _ => false,
+        };
+        match word.filter(|word| !word.is_empty() && !is_named(word)) {
+            Some(word) => {
+                let message = format!("`{word}`: {}", self.message);
+                self.renamed(message)
+            }
+            None => self,
+        }
+    }
+
     /// The key is one of the table `name`.
     pub(crate) fn within(mut self, name: &str) -> Self {
         self.key = self.key.map(|key| format!("{name}.{key}"));

@@ -1,7 +1,7 @@
 //! The experiment file (TOML). Every error has its place in the file.
 
-use crate::arm::read_arms;
-use crate::build::{Draft, complete};
+use crate::arm::{parse_arm_for, read_arms, usual_role};
+use crate::build::{complete, with_aa};
 use crate::error::PlanError;
 use crate::spread::Spread;
 use crate::stop::FileStop;
@@ -9,14 +9,24 @@ use crate::table::{Places, Value, items, own_keys, take, take_kind};
 use crate::target::target;
 use crate::workload;
 use load::units::Duration;
-use model::{Experiment, Load, TargetSpec, Tracing, Workload};
+use model::{Experiment, Load, Observe, StopRule, TargetSpec, Tracing, Workload};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// An experiment from the text of a file; `file_name` is for errors.
 pub fn parse_experiment(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
-    parse(file_name, text).map_err(|e| e.in_file(file_name, text))
+    parse_with_arms(file_name, text, &[])
+}
+
+/// The same with these arms in place of its own if there are any, in their short forms; the first
+/// is the baseline.
+pub fn parse_with_arms(
+    file_name: &str,
+    text: &str,
+    arms: &[String],
+) -> Result<Experiment, PlanError> {
+    parse(file_name, text, arms).map_err(|e| e.in_file(file_name, text))
 }
 
 #[derive(Debug, Deserialize)]
@@ -30,13 +40,37 @@ pub(crate) struct FileExperiment {
     #[serde(default)]
     stop: FileStop,
     collect: Option<Vec<String>>,
-    #[serde(default)]
-    perf: Vec<String>,
+    perf: Option<Vec<String>>,
     trace: Option<Spanned<String>>,
     pause: Option<Duration>,
     /// Read as the key of each workload that has none of its own.
     #[serde(rename = "in-place")]
     _in_place: Option<String>,
+}
+
+impl FileExperiment {
+    /// Puts the keys that are there in place of those of the experiment.
+    fn lay_over(self, experiment: &mut Experiment) -> Result<(), PlanError> {
+        let observe = &mut experiment.observe;
+        set(&mut experiment.name, self.name);
+        set(&mut experiment.question, self.question.map(Some));
+        set(&mut experiment.seed, self.seed);
+        set(&mut experiment.pause_ns, self.pause.map(|pause| pause.0));
+        set(&mut observe.collect, self.collect.map(Some));
+        set(&mut observe.perf, self.perf);
+        set(
+            &mut observe.trace,
+            self.trace.map(tracing).transpose()?.map(Some),
+        );
+        self.stop.lay_over(&mut experiment.stop);
+        Ok(())
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
 }
 
 /// A key of the experiment and of a workload.
@@ -45,7 +79,12 @@ const IN_PLACE: &str = "in-place";
 /// Tables that are taken out of the experiment before its own keys are read.
 pub(crate) const TAKEN: [&str; 3] = ["target", "arm", "workload"];
 
-fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
+/// The experiment of a text, or with these arms in place of its own.
+pub(crate) fn parse(
+    file_name: &str,
+    text: &str,
+    short_arms: &[String],
+) -> Result<Experiment, PlanError> {
     let mut root = DeTable::parse(text)?;
     let span = root.span();
     let places = Places::of_table(root.get_ref());
@@ -57,23 +96,48 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
     let file: FileExperiment = own_keys(rest, &TAKEN)?;
     let workloads = read_workloads(workloads)?;
     let target = target.unwrap_or_else(TargetSpec::local);
-    let (arms, baseline) = read_arms(arms, ::target::can(&target)?, &workloads)?;
-    let draft = Draft {
-        name: file.name.unwrap_or_else(|| stem(file_name)),
-        question: file.question,
-        seed: file.seed,
+    let (arms, baseline) = if short_arms.is_empty() {
+        read_arms(arms, ::target::can(&target)?, &workloads)?
+    } else {
+        let role = usual_role(&workloads);
+        let arms = short_arms.iter().map(|text| parse_arm_for(text, &role));
+        (arms.collect::<Result<_, _>>()?, 0)
+    };
+    let mut experiment = Experiment {
+        name: stem(file_name),
+        question: None,
+        seed: 1,
         target,
         arms,
         baseline,
         workloads,
-        stop: file.stop,
-        collect: file.collect,
-        perf: file.perf,
-        trace: file.trace.map(tracing).transpose()?,
-        pause_ns: file.pause.map_or(0, |pause| pause.0),
-        aa: file.aa,
+        stop: StopRule::default(),
+        pause_ns: 0,
+        observe: Observe::default(),
+        aa_arm: None,
     };
-    complete(draft).map_err(|e| e.at(span.start..span.start).at_key(&places))
+    let aa = file.aa && short_arms.is_empty();
+    file.lay_over(&mut experiment)?;
+    complete(experiment, aa).map_err(|e| e.at(span.start..span.start).at_key(&places))
+}
+
+/// An experiment with the keys of this text in place of its own.
+pub(crate) fn lay_over(mut experiment: Experiment, text: &str) -> Result<Experiment, PlanError> {
+    let root = DeTable::parse(text)?;
+    let places = Places::of_table(root.get_ref());
+    let keys = Value::new(root.span(), DeValue::Table(root.into_inner()));
+    let file: FileExperiment = own_keys(keys, &TAKEN)?;
+    let aa = file.aa;
+    file.lay_over(&mut experiment)?;
+    let rule = experiment.stop.check();
+    rule.map_err(|e| PlanError::from(e.within("stop")).at_key(&places))?;
+    with_aa(experiment, aa)
+}
+
+/// The workloads of a text in which there is nothing else.
+pub(crate) fn parse_workloads(text: &str) -> Result<Vec<Workload>, PlanError> {
+    let mut root = DeTable::parse(text)?;
+    read_workloads(items(take(root.get_mut(), "workload"), "workload")?)
 }
 
 /// Gives a key of the experiment to each workload that has none of this name.

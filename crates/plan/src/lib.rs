@@ -2,8 +2,8 @@
 //! that knows source spans; keys of a target are read by the target, those of a kind of
 //! workload by the kind, those of an ingredient of arms by the ingredient.
 //!
-//! Each part of an experiment is one module: what it reads from a file, what it reads from
-//! the command line, and its checks. `file` and `build` compose them, `check` looks at
+//! Each part of an experiment is one module: what it reads from a file, and its checks.
+//! `words` makes the text of a file of a command line, `file` reads the one and the other, `check` looks at
 //! whole experiments wherever they come from.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -13,8 +13,8 @@ mod arm;
 mod build;
 mod check;
 mod client;
-mod collect;
 mod condition;
+mod document;
 mod error;
 mod file;
 mod grid;
@@ -36,15 +36,12 @@ mod turns;
 mod whose;
 mod words;
 mod workload;
-mod written;
 
 pub use arm::{forms, parse_arm};
-pub use build::{CommandLine, parse_command_line, with_aa, with_arms};
 pub use check::check;
-pub use collect::check_collectors;
+pub use document::Key;
 pub use error::PlanError;
-pub use file::parse_experiment;
+pub use file::{parse_experiment, parse_with_arms};
 pub use load::units::{parse_duration, parse_fraction, parse_load, parse_size};
 pub use reference::{TABLES, TableDef};
-pub use workload::parse_workload;
-pub use written::experiment_file;
+pub use words::{Document, Words, lay_over, parse_workload};

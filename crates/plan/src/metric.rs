@@ -16,7 +16,7 @@ const NAMED: [&str; 4] = ["from", "after", "until", "thousands"];
 /// The keys of `[[workload.metric]]` that `NAME=/REGEX/ WORDS`, `NAME=json:PATH WORDS`,
 /// `NAME=yaml:PATH WORDS` or `NAME=csv:COLUMN WORDS` means. The words are a direction, a choice,
 /// `from=FILE` and the like, and a unit, in any order. The expression ends at the first slash that a space follows.
-pub(crate) fn keys(text: &str) -> Result<Value, PlanError> {
+pub(crate) fn keys(text: &str) -> Result<Map<String, Value>, PlanError> {
     let wrong = |what: String| PlanError::new(what).with_help(EXAMPLE);
     let (name, rest) = text
         .split_once('=')
@@ -52,7 +52,7 @@ pub(crate) fn keys(text: &str) -> Result<Value, PlanError> {
     if !rows.is_empty() {
         keys.insert("where".to_owned(), rows.into());
     }
-    Ok(Value::Object(keys))
+    Ok(keys)
 }
 
 fn is_percentile(word: &str) -> bool {
@@ -106,7 +106,7 @@ mod tests {
             ("t=csv:took", json!({"name": "t", "csv": "took"})),
             ("t=/x/", json!({"name": "t", "regex": "x"})),
         ] {
-            assert_eq!(keys(text).unwrap(), expected, "{text}");
+            assert_eq!(Value::Object(keys(text).unwrap()), expected, "{text}");
         }
     }
 

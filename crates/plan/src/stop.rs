@@ -1,6 +1,6 @@
 //! `[stop]`: when a run has enough trials.
 
-use load::units::{Duration, Percent};
+use load::units::{Duration, Fraction};
 use model::StopRule;
 use serde::Deserialize;
 
@@ -9,22 +9,21 @@ use serde::Deserialize;
 pub(crate) struct FileStop {
     budget: Option<Duration>,
     confidence: Option<f64>,
-    smallest_effect: Option<Percent>,
+    smallest_effect: Option<Fraction>,
     min_blocks: Option<u32>,
     max_blocks: Option<u32>,
     max_attempts: Option<u32>,
 }
 
-pub(crate) fn stop(file: &FileStop) -> StopRule {
-    let usual = StopRule::default();
-    let max_blocks = file.max_blocks.unwrap_or(usual.max_blocks);
-    let percent = file.smallest_effect;
-    StopRule {
-        budget_ns: file.budget.map(|d| d.0),
-        confidence: file.confidence.unwrap_or(usual.confidence),
-        smallest_effect: percent.map_or(usual.smallest_effect, |p| p.0 / 100.0),
-        min_blocks: file.min_blocks.unwrap_or(usual.min_blocks.min(max_blocks)),
-        max_blocks,
-        max_attempts: file.max_attempts.unwrap_or(usual.max_attempts),
+impl FileStop {
+    /// Puts the keys that are there in place of those of the rule.
+    pub(crate) fn lay_over(self, rule: &mut StopRule) {
+        rule.budget_ns = self.budget.map(|d| d.0).or(rule.budget_ns);
+        rule.confidence = self.confidence.unwrap_or(rule.confidence);
+        rule.smallest_effect = self.smallest_effect.map_or(rule.smallest_effect, |f| f.0);
+        rule.max_blocks = self.max_blocks.unwrap_or(rule.max_blocks);
+        let least = rule.min_blocks.min(rule.max_blocks);
+        rule.min_blocks = self.min_blocks.unwrap_or(least);
+        rule.max_attempts = self.max_attempts.unwrap_or(rule.max_attempts);
     }
 }

@@ -203,7 +203,7 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
             "with a snapshot each trial goes on from it, in a process of its own".to_owned(),
         );
     }
-    match experiment.trace {
+    match experiment.observe.trace {
         Some(_) => wrong("a trace is of one arm, not of arms that take turns".to_owned()),
         None => Ok(()),
     }

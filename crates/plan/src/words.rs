@@ -1,94 +1,218 @@
-//! The words of a command line as the keys that a file has for the same.
+//! The words of a command line as the text of an experiment file, which is read like any other.
 
-use crate::build::CommandLine;
+use crate::arm::{parse_arm_for, usual_role};
+use crate::document::{Key, Section, Text};
 use crate::error::PlanError;
+use crate::file::{self, parse};
 use crate::metric;
-use crate::table::Value as Written;
+use crate::workload::kinds;
+use agent::arm::ingredient::INGREDIENTS;
 use load::kind::{KindDef, Window};
 use load::roles::burnwait;
-use serde_json::{Map, Value};
-use toml::de::{DeTable, DeValue};
+use model::{Arm, Experiment, Role, Workload};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
-/// Keys of one table of a file.
-pub(crate) type Table = Map<String, Value>;
+const COMMENT: &str =
+    "# The experiment of a command line, which `schedlab run` with this file repeats.\n";
 
-/// A line for each key, with a name or a kind first; `None` if TOML has no such value.
-pub(crate) fn lines(keys: &Table) -> Option<String> {
-    let mut keys: Vec<(&String, &Value)> = keys.iter().collect();
-    keys.sort_by_key(|(key, _)| !["kind", "name"].contains(&key.as_str()));
-    let line = |(key, value): (&String, &Value)| {
-        let value = toml::Value::try_from(value).ok()?;
-        Some(format!("{key} = {value}\n"))
-    };
-    keys.into_iter().map(line).collect()
+/// Words of a command line that make an experiment without a file.
+#[derive(Debug, Default)]
+pub struct Words {
+    /// Arms as after `-a`: `NAME:=CHANGES` or `CHANGES`. The first is the baseline.
+    pub arms: Vec<String>,
+    /// Workloads as after `-w`: a kind, with loads if wanted.
+    pub workloads: Vec<String>,
+    /// A command after `--`, as one more workload.
+    pub command: Vec<String>,
+    /// A command that runs before each trial of that one, as after `--prepare`.
+    pub prepare: Option<String>,
+    /// Metrics of the command as after `--metric`: `NAME=/REGEX/ higher`.
+    pub metrics: Vec<String>,
+    /// A server, as after `--server`: a kind, and its arguments if it takes some.
+    pub server: Option<String>,
+    /// Antagonists as after `--beside`, in the same form.
+    pub beside: Vec<String>,
+    /// Options that are keys of a file; `workload.duration` is one of each workload that can have it.
+    pub keys: Vec<Key>,
 }
 
-/// Reads keys that stand in no file as those of a file are read.
-pub(crate) fn read<T>(
-    keys: &Table,
-    read: impl FnOnce(Written) -> Result<T, PlanError>,
-) -> Result<T, PlanError> {
-    let text = lines(keys);
-    let text = text.ok_or_else(|| PlanError::new("a number is too large"))?;
-    let table = DeTable::parse(&text)?;
-    let value = Written::new(table.span(), DeValue::Table(table.into_inner()));
-    read(value)
+/// An experiment of a command line on its way to the text of a file.
+#[derive(Debug)]
+pub struct Document {
+    keys: Vec<Key>,
+    arms: Vec<(Arm, String)>,
+    workloads: Vec<Section>,
+}
+
+impl Document {
+    /// The experiment that a command line means.
+    pub fn of(words: &Words) -> Result<Self, PlanError> {
+        let workloads = workloads(words)?;
+        let read = read_workloads(&workloads)?;
+        let arms = arms(&words.arms, &usual_role(&read))?;
+        let mut keys = vec![Key::of_word("", "name", usual_name(&arms, &read))];
+        let of_all = |key: &&Key| key.of_workloads().is_none();
+        keys.extend(words.keys.iter().filter(of_all).cloned());
+        Ok(Document {
+            keys,
+            arms,
+            workloads,
+        })
+    }
+
+    /// The experiment that its text says, and the text.
+    pub fn read(&self) -> Result<(Experiment, String), PlanError> {
+        let usual = usual_role(&read_workloads(&self.workloads)?);
+        let arms = self.arms.iter();
+        let arms = arms.map(|(arm, word)| table_of_arm(arm, word, &usual));
+        let tables: Vec<Section> = arms.chain(self.workloads.iter().cloned()).collect();
+        let text = Text::of(COMMENT, &self.keys, &tables)?;
+        let experiment = parse("experiment.toml", &text.text, &[]);
+        let experiment = experiment.map_err(|e| text.in_words(e))?;
+        Ok((experiment, text.text))
+    }
+
+    /// Takes cells of the experiment that was read out of it. A workload that has none left goes as well.
+    pub fn leave_out(&mut self, cells: &BTreeSet<usize>) {
+        let mut cell = 0..;
+        let mut is_in = || cell.next().is_some_and(|index| !cells.contains(&index));
+        self.workloads.retain_mut(|table| {
+            let loads = table.loads_mut();
+            match loads.and_then(|key| key.value.as_array_mut()) {
+                None => is_in(),
+                Some(loads) => {
+                    loads.retain(|_| is_in());
+                    !loads.is_empty()
+                }
+            }
+        });
+    }
+}
+
+/// The experiment with keys of a command line in place of its own.
+pub fn lay_over(experiment: Experiment, keys: &[Key]) -> Result<Experiment, PlanError> {
+    let text = Text::of("", keys, &[])?;
+    file::lay_over(experiment, &text.text).map_err(|e| text.in_words(e))
+}
+
+/// A workload as after `-w`: `KIND` or `KIND:LOAD,LOAD`.
+pub fn parse_workload(text: &str) -> Result<Workload, PlanError> {
+    read_workloads(&[workload(text)]).map(|mut read| read.swap_remove(0))
+}
+
+fn read_workloads(tables: &[Section]) -> Result<Vec<Workload>, PlanError> {
+    let text = Text::of("", &[], tables)?;
+    file::parse_workloads(&text.text).map_err(|e| text.in_words(e))
+}
+
+fn table_of_arm(arm: &Arm, word: &str, usual: &Role) -> Section {
+    let mut keys = Map::new();
+    for ingredient in INGREDIENTS.all() {
+        ingredient.write(arm, &mut keys);
+    }
+    match &arm.daemon {
+        Some(daemon) => keys.insert("to".to_owned(), json!(daemon)),
+        None if arm.to != *usual => keys.insert("to".to_owned(), arm.to.name().into()),
+        None => None,
+    };
+    let table = Section::new("[[arm]]", word);
+    table.with("name", arm.name.as_str()).with_all(keys)
+}
+
+/// The arms, and the words that they are of.
+fn arms(texts: &[String], usual: &Role) -> Result<Vec<(Arm, String)>, PlanError> {
+    let mut arms: Vec<(Arm, String)> = Vec::new();
+    for text in texts {
+        let mut arm = parse_arm_for(text, usual)?;
+        let twin = arms.iter().position(|(other, _)| other.name == arm.name);
+        if let Some(twin) = twin {
+            // The arguments tell two arms of one scheduler apart.
+            for (arm, text) in [(&mut arms[twin].0, &texts[twin]), (&mut arm, text)] {
+                if !text.contains(":=") {
+                    arm.name = arm.summary();
+                }
+            }
+        }
+        arms.push((arm, format!("-a {text}")));
+    }
+    Ok(arms)
+}
+
+/// Name of an experiment of the command line, `default-or-batch-wakeup`. The directory of its
+/// results gets it, so it stays short.
+fn usual_name(arms: &[(Arm, String)], workloads: &[Workload]) -> String {
+    let arms: Vec<&str> = arms.iter().map(|(arm, _)| arm.name.as_str()).collect();
+    let workloads: Vec<&str> = workloads.iter().map(|w| w.name.as_str()).collect();
+    format!("{}-{}", short(&arms, "-or-"), short(&workloads, "-"))
+}
+
+/// The names; where they are long, the first of them and how many there are beside it.
+fn short(names: &[&str], joint: &str) -> String {
+    const LONGEST: usize = 40;
+    let all = names.join(joint);
+    match names {
+        [first, _, ..] if all.len() > LONGEST => format!("{first}-and-{}-more", names.len() - 1),
+        _ => all,
+    }
 }
 
 /// The tables `[[workload]]` that a command line means.
-pub(crate) fn workloads(line: &CommandLine) -> Result<Vec<Table>, PlanError> {
+fn workloads(words: &Words) -> Result<Vec<Section>, PlanError> {
     let mut tables = Vec::new();
-    for text in &line.workloads {
+    for text in &words.workloads {
         add(&mut tables, workload(text));
     }
-    if let Some(server) = &line.server {
-        set_server(&mut tables, role("server", server)?)?;
+    if let Some(server) = &words.server {
+        set_server(&mut tables, &role("[workload.server]", "--server", server)?)?;
     }
-    if !line.command.is_empty() {
-        tables.push(command(&line.command, &line.prepare, &line.metrics)?);
-    } else if !line.metrics.is_empty() {
+    if !words.command.is_empty() {
+        tables.push(command(words)?);
+    } else if !words.metrics.is_empty() {
         return Err(PlanError::new("`--metric` without a command").with_help(
             "the command follows two dashes: --metric 'ops=/ops: (?<v>.+)/ higher' -- ./bench",
         ));
     }
-    if let Some(duration) = &line.duration {
-        let in_turns = line.in_place.as_deref() == Some("always");
-        set_duration(&mut tables, duration, in_turns)?;
+    let keys = words.keys.iter().filter_map(Key::of_workloads);
+    let keys: Vec<Key> = keys.collect();
+    let is_always = |key: &Key| key.name == "in-place" && key.value == "always";
+    let in_turns = keys.iter().any(is_always);
+    for key in &keys {
+        set_key(&mut tables, key, in_turns)?;
     }
-    set_turns(&mut tables, line)?;
-    if !line.beside.is_empty() {
-        let beside: Result<Vec<Table>, _> = line.beside.iter().map(|b| role("beside", b)).collect();
-        let beside = Value::from(beside?);
-        for table in &mut tables {
-            table.insert("antagonist".to_owned(), beside.clone());
-        }
+    let beside = words.beside.iter();
+    let beside = beside.map(|text| role("[[workload.antagonist]]", "--beside", text));
+    let beside: Vec<Section> = beside.collect::<Result<_, _>>()?;
+    for table in &mut tables {
+        table.inner.extend(beside.iter().cloned());
     }
     Ok(tables)
 }
 
 /// Adds a workload. Loads of a kind that is there already are further loads of that one, since
 /// `-w wakeup:1 -w wakeup:2` can only mean `-w wakeup:1,2`.
-fn add(tables: &mut Vec<Table>, mut workload: Table) {
-    let known = tables.iter_mut().find(|t| t["kind"] == workload["kind"]);
-    let loads = known.and_then(|known| known.get_mut("loads")?.as_array_mut());
-    match (loads, workload.get_mut("loads")) {
-        (Some(loads), Some(Value::Array(more))) => loads.append(more),
+fn add(tables: &mut Vec<Section>, mut workload: Section) {
+    let known = tables
+        .iter_mut()
+        .find(|t| t.get("kind") == workload.get("kind"));
+    let loads = known.and_then(Section::loads_mut);
+    match (loads, workload.loads_mut()) {
+        (Some(loads), Some(more)) => loads.append(more),
         _ => tables.push(workload),
     }
 }
 
 /// `KIND` or `KIND:LOAD,LOAD`.
-pub(crate) fn workload(text: &str) -> Table {
+fn workload(text: &str) -> Section {
     let (kind, loads) = match text.split_once(':') {
         Some((kind, loads)) => (kind, Some(loads)),
         None => (text, None),
     };
-    let mut table = of_kind(kind);
-    if let Some(loads) = loads {
-        let loads: Vec<Value> = loads.split(',').map(load).collect();
-        table.insert("loads".to_owned(), loads.into());
+    let table = Section::new("[[workload]]", &format!("-w {text}")).with("kind", kind);
+    match loads {
+        None => table,
+        Some(loads) => table.with("loads", loads.split(',').map(load).collect::<Vec<_>>()),
     }
-    table
 }
 
 /// A count is a number in a file.
@@ -97,133 +221,158 @@ fn load(text: &str) -> Value {
         .map_or_else(|_| text.into(), Value::from)
 }
 
-fn of_kind(kind: &str) -> Table {
-    Table::from_iter([("kind".to_owned(), kind.into())])
-}
-
 /// Any command, with one that runs before each trial, and metrics of its own.
-fn command(argv: &[String], prepare: &[String], metrics: &[String]) -> Result<Table, PlanError> {
-    let mut table = of_kind("command");
-    table.insert("command".to_owned(), argv.into());
-    if !prepare.is_empty() {
-        table.insert("prepare".to_owned(), prepare.into());
+fn command(words: &Words) -> Result<Section, PlanError> {
+    let program = words.command.first().map_or("", String::as_str);
+    let mut table = Section::new("[[workload]]", &format!("-- {program}"))
+        .with("kind", "command")
+        .with("command", words.command.as_slice());
+    if let Some(text) = &words.prepare {
+        let (argv, word) = (
+            split(text, "--prepare 'make clean'")?,
+            format!("--prepare {text}"),
+        );
+        table.keys.push(Key::of_word(&word, "prepare", argv));
     }
-    if !metrics.is_empty() {
-        let metrics: Result<Vec<_>, _> = metrics.iter().map(|text| metric::keys(text)).collect();
-        table.insert("metric".to_owned(), metrics?.into());
+    for text in &words.metrics {
+        let metric = Section::new("[[workload.metric]]", &format!("--metric {text}"));
+        table.inner.push(metric.with_all(metric::keys(text)?));
     }
     Ok(table)
 }
 
 /// The kind of workload that a table names, where there is one of that name.
-fn kind_of(table: &Table) -> Option<&'static KindDef> {
+fn kind_of(table: &Section) -> Option<&'static KindDef> {
     load::kind::find(table.get("kind")?.as_str()?)
 }
 
-/// The length is for the workloads that have a window; a program that runs to its end has none,
-/// unless it is to run until arms have taken their turns.
-fn set_duration(tables: &mut [Table], duration: &str, in_turns: bool) -> Result<(), PlanError> {
-    let is_whole = |table: &Table| {
-        let ends = kind_of(table).is_some_and(|def| def.window == Window::Whole);
-        ends && !in_turns
+/// Sets a key in the workloads that can have it.
+fn set_key(tables: &mut [Section], key: &Key, in_turns: bool) -> Result<(), PlanError> {
+    let is_length = key.name == "duration";
+    let takes = |table: &Section| match kind_of(table) {
+        None => true,
+        // A program that runs to its end has no window, unless it is to run until arms have taken their turns.
+        Some(def) if is_length => def.window != Window::Whole || in_turns,
+        // Those that cannot are measured in whole trials then, and the run says so.
+        Some(def) => def.turns || key.value == "auto" || key.value == "never",
     };
-    let mut windows = tables
-        .iter_mut()
-        .filter(|table| !is_whole(table))
-        .peekable();
-    if windows.peek().is_none() {
-        let error = PlanError::new("`--duration` without a workload that has a window");
-        return Err(error.with_help("a program that runs to its end takes as long as it takes"));
+    let mut taking = tables.iter_mut().filter(|table| takes(table)).peekable();
+    if taking.peek().is_none() {
+        let (what, help) = match is_length {
+            true => (
+                "has a window",
+                "a program that runs to its end takes as long as it takes".to_owned(),
+            ),
+            false => (
+                "records window by window",
+                format!("`{}` can", kinds(|def| def.turns).join("`, `")),
+            ),
+        };
+        let what = format!("`--{}` without a workload that {what}", key.name);
+        return Err(PlanError::new(what).with_help(help));
     }
-    windows.for_each(|table| {
-        table.insert("duration".to_owned(), duration.into());
-    });
-    Ok(())
-}
-
-/// Turns are for the workloads that record window by window.
-fn set_turns(tables: &mut [Table], line: &CommandLine) -> Result<(), PlanError> {
-    let keys = [
-        ("in-place", &line.in_place),
-        ("turn", &line.turn),
-        ("washout", &line.washout),
-    ];
-    for (key, value) in keys
-        .into_iter()
-        .filter_map(|(key, v)| Some((key, v.as_ref()?)))
-    {
-        // Others are measured in whole trials then, and the run says so.
-        let takes_all = value == "auto" || value == "never";
-        let able = |table: &Table| takes_all || kind_of(table).is_none_or(|def| def.turns);
-        let mut able = tables.iter_mut().filter(|table| able(table)).peekable();
-        if able.peek().is_none() {
-            let with = crate::workload::kinds(|def| def.turns).join("`, `");
-            return Err(PlanError::new(format!(
-                "`--{key}` without a workload that records window by window"
-            ))
-            .with_help(format!("`{with}` can")));
-        }
-        able.for_each(|table| {
-            table.insert(key.to_owned(), value.as_str().into());
-        });
-    }
+    taking.for_each(|table| table.keys.push(key.clone()));
     Ok(())
 }
 
 /// The server is for the workloads that send requests.
-fn set_server(tables: &mut [Table], server: Table) -> Result<(), PlanError> {
-    let asks = |table: &Table| kind_of(table).is_none_or(|def| def.client);
+fn set_server(tables: &mut [Section], server: &Section) -> Result<(), PlanError> {
+    let asks = |table: &Section| kind_of(table).is_none_or(|def| def.client);
     let mut asking = tables.iter_mut().filter(|table| asks(table)).peekable();
     if asking.peek().is_none() {
-        let with = crate::workload::kinds(|def| def.client).join("`, `");
+        let with = kinds(|def| def.client).join("`, `");
         return Err(
             PlanError::new("`--server` without a workload that asks a server")
                 .with_help(format!("-w http --server nginx; `{with}` ask one")),
         );
     }
-    asking.for_each(|table| {
-        table.insert("server".to_owned(), server.clone().into());
-    });
+    asking.for_each(|table| table.inner.push(server.clone()));
     Ok(())
 }
 
 /// The table of a server or of an antagonist: `KIND`, or `'KIND ARGUMENTS'` as a shell would cut
 /// them. Workers that burn and wait are `burnwait:COUNT`, with their events behind it.
-fn role(option: &str, text: &str) -> Result<Table, PlanError> {
-    let wrong = |what: String| {
-        PlanError::new(what).with_help("--server nginx --beside 'stress-ng --cpu 2'")
-    };
-    let words = shlex::split(text);
-    let words = words.ok_or_else(|| wrong(format!("`{text}` has an open quotation mark")))?;
+fn role(header: &'static str, option: &str, text: &str) -> Result<Section, PlanError> {
+    const HELP: &str = "--server nginx --beside 'stress-ng --cpu 2'";
+    let words = split(text, HELP)?;
     let [kind, args @ ..] = &words[..] else {
-        return Err(wrong(format!("`--{option}` without a kind")));
+        return Err(PlanError::new(format!("`{option}` without a kind")).with_help(HELP));
     };
-    match kind.split_once(':') {
-        Some((BURNWAIT, count)) => Ok(workers(Some(count), args)),
-        None if kind == BURNWAIT => Ok(workers(None, args)),
-        _ => {
-            let mut table = of_kind(kind);
-            if !args.is_empty() {
-                let key = if kind == "command" { "command" } else { "args" };
-                table.insert(key.to_owned(), args.into());
-            }
-            Ok(table)
-        }
+    let (kind, count) = match kind.split_once(':') {
+        Some((BURNWAIT, count)) => (BURNWAIT, Some(count)),
+        _ => (kind.as_str(), None),
+    };
+    let mut table = Section::new(header, &format!("{option} {text}")).with("kind", kind);
+    if let Some(count) = count {
+        table = table.with("count", load(count));
     }
+    Ok(match kind {
+        _ if args.is_empty() => table,
+        BURNWAIT => {
+            let events = args.join(" ");
+            let events = events.split(',').map(str::trim);
+            table.with("events", events.collect::<Vec<_>>())
+        }
+        "command" => table.with("command", args),
+        _ => table.with("args", args),
+    })
 }
 
 const BURNWAIT: &str = burnwait::ANTAGONIST.name;
 
-/// `burnwait:4 70 200us, 8x10 5ms`.
-fn workers(count: Option<&str>, words: &[String]) -> Table {
-    let mut table = of_kind(BURNWAIT);
-    if let Some(count) = count {
-        table.insert("count".to_owned(), load(count));
+/// The words of a text, as a shell would cut them.
+fn split(text: &str, help: &str) -> Result<Vec<String>, PlanError> {
+    shlex::split(text).ok_or_else(|| {
+        PlanError::new(format!("`{text}` has an open quotation mark")).with_help(help)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(arms: &[&str]) -> Result<Vec<String>, PlanError> {
+        let line = Words {
+            arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
+            workloads: vec!["wakeup".to_owned()],
+            ..Words::default()
+        };
+        let (experiment, _) = Document::of(&line)?.read()?;
+        Ok(experiment.arms.into_iter().map(|arm| arm.name).collect())
     }
-    if !words.is_empty() {
-        let text = words.join(" ");
-        let events: Vec<Value> = text.split(',').map(|event| event.trim().into()).collect();
-        table.insert("events".to_owned(), events.into());
+
+    #[test]
+    fn the_name_says_what_is_compared_by_which_work_and_stays_short() {
+        let name = |arms: &[&str], workloads: &[&str]| {
+            let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
+            let line = Words {
+                arms: words(arms),
+                workloads: words(workloads),
+                command: words(&["/usr/bin/make", "-j4"]),
+                ..Words::default()
+            };
+            Document::of(&line).unwrap().read().unwrap().0.name
+        };
+        let two = name(&["default", "batch"], &["wakeup:50%"]);
+        assert_eq!(two, "default-or-batch-wakeup-make");
+        let arms: Vec<String> = (1..=9)
+            .map(|n| format!("arm number {n}:=nice={n}"))
+            .collect();
+        let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
+        let many = name(&arms, &["wakeup", "hackbench"]);
+        assert_eq!(many, "arm number 1-and-8-more-wakeup-hackbench-make");
     }
-    table
+
+    #[test]
+    fn arms_of_one_scheduler_are_told_apart_by_their_arguments() {
+        let five = "scx_rusty --greedy-threshold 5";
+        let expected = [five, "scx_rusty"];
+        assert_eq!(names(&[five, "scx_rusty"]).unwrap(), expected);
+        assert_eq!(names(&["scx_rusty", five]).unwrap(), ["scx_rusty", five]);
+        let six = "scx_rusty --greedy-threshold 6";
+        let all = names(&["default", five, six]).unwrap();
+        assert_eq!(all, ["default", five, six]);
+        assert!(names(&["x:=batch", "x:=idle"]).is_err());
+        assert!(names(&["batch", "batch"]).is_err());
+    }
 }

@@ -6,10 +6,8 @@ use crate::client::{self, check_client};
 use crate::error::PlanError;
 use crate::loads::Loads;
 use crate::name::check_shows;
-use crate::table::{
-    Value, items, keys_of, no_fault, own_keys, split, take, take_kind, unknown_kind,
-};
-use crate::{antagonist, server, stack, turns, words};
+use crate::table::{Value, items, keys_of, no_fault, own_keys, split, take, unknown_kind};
+use crate::{antagonist, server, stack, turns};
 use load::units::{Duration, Size};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
 use model::stack::FOLDER;
@@ -243,20 +241,6 @@ fn usual_time_limit_ns(warmup_ns: u64, duration_ns: u64) -> u64 {
     (60 * SECOND_NS)
         .saturating_add(warmup_ns)
         .saturating_add(windows)
-}
-
-/// `KIND` or `KIND:LOAD,LOAD`.
-pub fn parse_workload(text: &str) -> Result<Workload, PlanError> {
-    of_words(&words::workload(text))
-}
-
-/// A workload from keys of a command line.
-pub(crate) fn of_words(keys: &words::Table) -> Result<Workload, PlanError> {
-    words::read(keys, |mut value| {
-        let known = kinds(|_| true).join(", ");
-        let kind = take_kind(&mut value, "workload", &known)?;
-        from_table(&kind, value)
-    })
 }
 
 /// Checks that the parser of one kind cannot make.

@@ -1,43 +1,57 @@
 //! Experiments of the command line, and the files that say the same.
 
 use model::Experiment;
-use plan::{CommandLine, experiment_file, parse_command_line, parse_experiment};
+use plan::{Document, Key, PlanError, Words, parse_experiment};
 use serde_json::json;
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn line(arms: &[&str], workloads: &[&str]) -> CommandLine {
-    CommandLine {
+fn line(arms: &[&str], workloads: &[&str]) -> Words {
+    Words {
         arms: words(arms),
         workloads: words(workloads),
-        ..CommandLine::default()
+        ..Words::default()
     }
 }
 
-fn guest() -> CommandLine {
-    let target = json!({
-        "kind": "vm", "kernel": "debian:sid", "cpus": 2, "memory": "1G", "expose": ["/srv/x"]
-    });
-    CommandLine {
-        target: target.as_object().cloned().expect("a table"),
-        ..CommandLine::default()
+fn guest() -> Words {
+    let word = "--vm debian:sid";
+    Words {
+        keys: vec![
+            Key::of_word(word, "target.kind", "vm"),
+            Key::of_word(word, "target.kernel", "debian:sid"),
+            Key::new("--cpus", "target.cpus", 2),
+            Key::new("--memory", "target.memory", "1G"),
+            Key::new("--expose", "target.expose", vec!["/srv/x"]),
+        ],
+        ..Words::default()
     }
 }
 
-/// The text of the file, which means the same experiment.
+fn read(words: &Words) -> Result<(Experiment, String), PlanError> {
+    Document::of(words)?.read()
+}
+
+fn experiment(words: &Words) -> Experiment {
+    read(words).expect("is right").0
+}
+
+/// The message, and the help.
+fn refused(words: &Words) -> String {
+    let error = read(words).expect_err("is wrong");
+    let help = miette::Diagnostic::help(&error).map(|help| help.to_string());
+    format!("{error}: {}", help.unwrap_or_default())
+}
+
+/// The text of the file, which means the same experiment wherever it is read.
 #[track_caller]
-fn same(line: &CommandLine, experiment: &Experiment) -> String {
-    let text = experiment_file(line, experiment).expect("a file says the same");
-    let read = parse_experiment("elsewhere.toml", &text).expect("is right");
-    assert_eq!(&read, experiment, "{text}");
+fn round_trip(words: &Words) -> String {
+    let (experiment, text) = read(words).expect("is right");
+    let again = parse_experiment("elsewhere.toml", &text).expect("is right");
+    assert_eq!(again, experiment, "{text}");
     text
-}
-
-#[track_caller]
-fn round_trip(line: &CommandLine) -> String {
-    same(line, &parse_command_line(line).expect("is right"))
 }
 
 /// Arms of every form that `schedlab list arms` and the reference have.
@@ -146,7 +160,7 @@ fn a_file_says_the_same_of_every_form_of_an_arm() {
             let mut line = line(&["base:=default", arm], &[workload]);
             line.beside = words(&["spinner"]);
             if *form == "kernel=SOURCE" {
-                line.target = guest().target;
+                line.keys = guest().keys;
             }
             round_trip(&line);
         }
@@ -155,7 +169,8 @@ fn a_file_says_the_same_of_every_form_of_an_arm() {
 
 #[test]
 fn a_file_says_the_same_of_workloads_roles_target_and_rule() {
-    let mut line = CommandLine {
+    let events = words(&["LLC-load-misses", "sched:sched_wakeup", "cycles:u"]);
+    let mut line = Words {
         server: Some("nginx".to_owned()),
         beside: words(&[
             "spinner",
@@ -164,33 +179,160 @@ fn a_file_says_the_same_of_workloads_roles_target_and_rule() {
             "burnwait:3 70 200us, 8x10 5ms",
         ]),
         command: words(&["make", "-C", "a \"b\"", "-j4"]),
-        prepare: words(&["make", "clean"]),
-        perf: words(&["LLC-load-misses", "sched:sched_wakeup", "cycles:u"]),
+        prepare: Some("make clean".to_owned()),
         metrics: words(&[r"ops=/ops: (?<v>[\d.]+)\n/ higher 1/s", "t=csv:took lower"]),
-        seed: Some(7),
-        aa: true,
         ..guest()
     };
+    line.keys.extend([
+        Key::new("--perf", "perf", events),
+        Key::new("--seed", "seed", 7),
+        Key::new("--aa", "aa", true),
+        Key::new("--budget", "stop.budget", "90s"),
+        Key::new("--smallest-effect", "stop.smallest-effect", "0.07"),
+        Key::new("--confidence", "stop.confidence", 0.99),
+        Key::new("--max-blocks", "stop.max-blocks", 2),
+        Key::new("--duration", "workload.duration", "3s"),
+    ]);
     line.arms = words(&["default", "batch"]);
     line.workloads = words(&["wakeup:50%,4", "http:2k/s"]);
-    let mut experiment = parse_command_line(&line).expect("is right");
-    experiment.stop.budget_ns = Some(90_000_000_000);
-    experiment.stop.smallest_effect = plan::parse_fraction("7%").expect("is right");
-    experiment.stop.confidence = 0.99;
-    experiment.stop.max_blocks = 2;
-    experiment.stop.min_blocks = 2;
-    let text = same(&line, &experiment);
+    let text = round_trip(&line);
     for said in [
         "name = \"default-or-batch-",
         "perf = [\"LLC-load-misses\"",
         "budget = \"90s\"",
-        "smallest-effect = \"7%\"",
         "loads = [\"50%\", 4]",
-        "server = { kind = \"nginx\" }",
+        "[workload.server]\nkind = \"nginx\"\n",
         "policy = { class = \"batch\" }",
     ] {
         assert!(text.contains(said), "{said} is not in:\n{text}");
     }
+    let Experiment {
+        stop, workloads, ..
+    } = experiment(&line);
+    assert_eq!(stop.budget_ns, Some(90_000_000_000));
+    assert_eq!((stop.confidence, stop.smallest_effect), (0.99, 0.07));
+    assert_eq!((stop.max_blocks, stop.min_blocks), (2, 2));
+    let seconds: Vec<u64> = workloads
+        .iter()
+        .map(|w| w.duration_ns / 1_000_000_000)
+        .collect();
+    assert_eq!(seconds, [3, 3, 0], "a command that ends has no window");
+}
+
+#[test]
+fn a_word_with_any_character_is_the_same_in_the_file() {
+    for odd in [
+        "it's '''three''' and \"\"\"three\"\"\"",
+        "two\nlines\r\n\tand a tab",
+        "\\d+\\",
+        "\\\"",
+        "\u{1}\u{7f}\u{85}\u{feff}\u{202e}",
+        "# no comment",
+        "{ a = 1 }",
+        "\n",
+        "",
+    ] {
+        let regex = format!("{}'''\"\"\"\\\\\"(?<v>\\d+)\n", escaped(odd));
+        let line = Words {
+            command: words(&["echo", odd]),
+            metrics: vec![format!("m=/{regex}/ higher")],
+            prepare: shlex::try_join(["true", odd]).ok(),
+            ..line(&["default", "calm:=nice=5"], &[])
+        };
+        round_trip(&line);
+        let params = experiment(&line).workloads[0].kind.params().clone();
+        assert_eq!(params["argv"], json!(["echo", odd]));
+        assert_eq!(params["prepare"], json!(["true", odd]));
+        let metric = params["metrics"][0].to_string();
+        assert!(metric.contains(&json!(regex).to_string()), "{metric}");
+    }
+}
+
+/// An expression for this text.
+fn escaped(text: &str) -> String {
+    let hex = text.chars().map(|c| format!("\\x{{{:x}}}", u32::from(c)));
+    hex.collect()
+}
+
+#[test]
+fn what_is_wrong_is_said_of_the_word_and_not_of_a_text_that_nobody_saw() {
+    let with = |option: &str, name: &str, value: serde_json::Value| Words {
+        keys: vec![Key::new(option, name, value)],
+        ..line(&["default"], &["wakeup:1", "wakeup:2"])
+    };
+    let of_workload = |name: &str, value: &str| {
+        with(
+            &format!("--{name}"),
+            &format!("workload.{name}"),
+            value.into(),
+        )
+    };
+    for (words, said) in [
+        (
+            of_workload("duration", "5"),
+            "`--duration 5`: `5` has no unit",
+        ),
+        (of_workload("in-place", "often"), "`--in-place often`: "),
+        (
+            with("--budget", "stop.budget", "soon".into()),
+            "`--budget soon`: `soon` is not a duration",
+        ),
+        (
+            with("--max-blocks", "stop.max-blocks", 0.into()),
+            "`--max-blocks 0`: ",
+        ),
+        (
+            with("--confidence", "stop.confidence", 0.1.into()),
+            "`--confidence 0.1`: ",
+        ),
+        (
+            with("--seed", "seed", u64::MAX.into()),
+            "`--seed 18446744073709551615`: the number is too large",
+        ),
+        (
+            with("--perf", "perf", json!(["cs", "nope"])),
+            "`--perf cs,nope`: ",
+        ),
+        (
+            line(&["default"], &["wakeup:1", "wakeup:0"]),
+            "`-w wakeup:1 -w wakeup:0`: a load of 0",
+        ),
+        (
+            line(&["default"], &["wakup"]),
+            "there is no workload `wakup`: did you mean `wakeup`?",
+        ),
+        (
+            line(&["default", "nice=77"], &["wakeup"]),
+            "arm `nice=77`: ",
+        ),
+        (
+            line(&["default", "calm:=nice=77"], &["wakeup"]),
+            "`-a calm:=nice=77`: arm `calm`: ",
+        ),
+    ] {
+        let error = refused(&words);
+        assert!(error.starts_with(said), "{error}");
+        let error = read(&words).expect_err("is wrong");
+        let labels = miette::Diagnostic::labels(&error);
+        assert_eq!(labels.map_or(0, Iterator::count), 0);
+    }
+}
+
+#[test]
+fn cells_that_are_left_out_are_not_in_the_file() {
+    let words = line(
+        &["default", "nice=5"],
+        &["http:1k/s,2k/s", "hackbench:1,2", "wakeup"],
+    );
+    let mut document = Document::of(&words).expect("is right");
+    document.leave_out(&[0, 2, 3, 4].into_iter().collect());
+    let (experiment, text) = document.read().expect("is right");
+    let again = parse_experiment("x.toml", &text).expect("is right");
+    assert_eq!(again, experiment, "{text}");
+    assert_eq!(experiment.workloads.len(), 1, "{text}");
+    assert_eq!(experiment.workloads[0].loads.len(), 1, "{text}");
+    // It is for whom it was beside the other workloads.
+    assert_eq!(experiment.arms[1].to, model::Role::Load);
 }
 
 #[test]
@@ -199,26 +341,18 @@ fn loads_of_one_kind_may_be_given_apart() {
     let together = line(&["default"], &["wakeup:1,50%,4", "hackbench:1"]);
     let apart_text = round_trip(&apart);
     assert_eq!(apart_text, round_trip(&together));
-    assert!(parse_command_line(&line(&["default"], &["wakeup", "wakeup:1"])).is_err());
-    assert!(parse_command_line(&line(&["default"], &["wakeup:1", "wakeup:1"])).is_err());
-}
-
-#[test]
-fn what_no_file_can_say_has_no_file() {
-    let mut experiment = parse_command_line(&line(&["default"], &["wakeup"])).expect("is right");
-    experiment.stop.max_attempts = 9;
-    let without = experiment_file(&line(&["default"], &["wakeup"]), &experiment);
-    assert_eq!(without, None);
+    assert!(read(&line(&["default"], &["wakeup", "wakeup:1"])).is_err());
+    assert!(read(&line(&["default"], &["wakeup:1", "wakeup:1"])).is_err());
 }
 
 #[test]
 fn a_server_is_asked_by_the_workloads_that_ask_one_and_antagonists_are_beside_all() {
-    let with = CommandLine {
+    let with = Words {
         server: Some("nginx".to_owned()),
         beside: words(&["spinner", "stress-ng"]),
         ..line(&["default"], &["http:2k/s", "wakeup"])
     };
-    let [http, wakeup] = &parse_command_line(&with).expect("is right").workloads[..] else {
+    let [http, wakeup] = &experiment(&with).workloads[..] else {
         panic!("two workloads");
     };
     let server = http.server.as_ref().expect("a server");
@@ -235,11 +369,11 @@ fn a_server_is_asked_by_the_workloads_that_ask_one_and_antagonists_are_beside_al
 #[test]
 fn workers_beside_a_load_have_a_number_and_events() {
     let beside = |text: &str| {
-        let with = CommandLine {
+        let with = Words {
             beside: words(&[text]),
             ..line(&["default"], &["wakeup"])
         };
-        let experiment = parse_command_line(&with).map_err(|error| error.to_string())?;
+        let (experiment, _) = read(&with).map_err(|error| error.to_string())?;
         let antagonist = &experiment.workloads[0].antagonists[0];
         Ok::<_, String>(antagonist.program.params().clone())
     };
@@ -268,14 +402,12 @@ fn workers_beside_a_load_have_a_number_and_events() {
 #[test]
 fn a_role_that_cannot_be_is_answered_with_what_can() {
     let wrong = |server: Option<&str>, beside: &[&str], workload: &str| {
-        let line = CommandLine {
+        let line = Words {
             server: server.map(str::to_owned),
             beside: words(beside),
             ..line(&["default"], &[workload])
         };
-        let error = parse_command_line(&line).expect_err("is wrong");
-        let help = miette::Diagnostic::help(&error).map(|help| help.to_string());
-        format!("{error}: {}", help.unwrap_or_default())
+        refused(&line)
     };
     for (said, expected) in [
         (
@@ -311,12 +443,12 @@ fn an_arm_is_called_by_its_words_and_a_path_by_its_file() {
         ("quota=20ms/40ms", "quota=20ms/40ms"),
         ("some/where/scx_mine -v", "scx_mine"),
     ] {
-        let line = CommandLine {
+        let line = Words {
             arms: vec!["default".to_owned(), arm.to_owned()],
             workloads: vec!["wakeup".to_owned()],
-            ..CommandLine::default()
+            ..Words::default()
         };
-        assert_eq!(parse_command_line(&line).unwrap().arms[1].name, name);
+        assert_eq!(experiment(&line).arms[1].name, name);
     }
 }
 
@@ -328,7 +460,7 @@ fn a_deadline_policy_on_some_of_the_cpus_is_refused_before_anything_runs() {
         "deadline:0.3ms/4ms/5ms+cpus=0-1",
         "autogroup=off+deadline:2ms/5ms+cpus=1",
     ] {
-        let refused = parse_command_line(&line(&["default", arm], &["wakeup"])).expect_err(arm);
+        let refused = read(&line(&["default", arm], &["wakeup"])).expect_err(arm);
         let said = format!("{refused:?} {refused}");
         let why = "only to threads that may run on all CPUs";
         assert!(said.contains(why), "{arm}: {said}");

@@ -809,22 +809,21 @@ fn what_is_collected_is_said_once_for_the_experiment() {
     let text = "collect = [\"delays\"]\n[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
                 collect = []\n[[workload]]\nkind = \"command\"\ncommand = [\"true\"]\n";
     let experiment = parse_experiment("x.toml", text).expect("is right");
-    assert_eq!(experiment.collect, Some(vec!["delays".to_owned()]));
+    assert_eq!(experiment.observe.collect, Some(vec!["delays".to_owned()]));
     let of_arms: Vec<_> = experiment.arms.iter().map(|arm| &arm.collect).collect();
     assert_eq!(of_arms, [&None, &Some(Vec::new())]);
-    let check = |known: &[&str]| plan::check_collectors(&experiment, known, ("x.toml", text));
-    assert!(check(&["delays"]).is_ok());
-    let error = check(&["delay", "hardware"]).expect_err("is unknown");
-    assert!(
-        error.to_string().contains("no collector `delays`"),
-        "{error}"
-    );
-    let help = miette::Diagnostic::help(&error)
-        .expect("has help")
-        .to_string();
-    assert!(help.contains("`delay`"), "{help}");
-    let labels = miette::Diagnostic::labels(&error).expect("has a place");
-    assert_eq!(labels.map(|label| label.offset()).collect::<Vec<_>>(), [12]);
+    for (right, wrong, at) in [
+        ("[\"delays\"]", "[\"delay\"]", 11),
+        ("= []", "= [\"delay\"]", 70),
+    ] {
+        let text = text.replacen(right, wrong, 1);
+        let error = parse_experiment("x.toml", &text).expect_err("is unknown");
+        assert_eq!(error.to_string(), "there is no collector `delay`");
+        let help = miette::Diagnostic::help(&error).expect("has help");
+        assert!(help.to_string().contains("`delays`"), "{help}");
+        let labels = miette::Diagnostic::labels(&error).expect("has a place");
+        assert_eq!(labels.map(|label| label.offset()).collect::<Vec<_>>(), [at]);
+    }
 }
 
 #[test]
@@ -837,5 +836,5 @@ fn a_misspelt_event_is_shown_where_it_stands_with_the_nearest() {
     let labels = miette::Diagnostic::labels(&error).expect("has a place");
     assert_eq!(labels.map(|label| label.offset()).collect::<Vec<_>>(), [14]);
     let right = parse_experiment("x.toml", &text.replace("mises", "misses")).expect("is right");
-    assert_eq!(right.perf, ["cs", "LLC-load-misses"]);
+    assert_eq!(right.observe.perf, ["cs", "LLC-load-misses"]);
 }

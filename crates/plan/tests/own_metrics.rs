@@ -2,7 +2,7 @@
 
 use miette::Diagnostic;
 use model::Experiment;
-use plan::{CommandLine, parse_command_line, parse_experiment};
+use plan::{Document, Words, parse_experiment};
 
 const FILE: &str = r#"
 [[arm]]
@@ -89,13 +89,15 @@ fn what_makes_no_metric_is_shown_where_it_is() {
 
 fn line(metrics: &[&str], command: &[&str]) -> Result<Experiment, String> {
     let own = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let line = CommandLine {
+    let words = Words {
         arms: own(&["default"]),
         command: own(command),
         metrics: own(metrics),
-        ..CommandLine::default()
+        ..Words::default()
     };
-    parse_command_line(&line).map_err(|error| error.to_string())
+    let read = Document::of(&words).and_then(|document| document.read());
+    read.map(|(experiment, _)| experiment)
+        .map_err(|error| error.to_string())
 }
 
 #[test]

@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 use model::{
-    Arm, Build, Calibration, Cell, Evidence, Experiment, Kind, Load, Machine, Plan, PlannedTrial,
-    Start, StopRule, System, TargetSpec, Trial, TrialFile, TrialResult, TrialState, Workload,
+    Arm, Build, Calibration, Cell, Evidence, Experiment, Kind, Load, Machine, Observe, Plan,
+    PlannedTrial, Start, StopRule, System, TargetSpec, Trial, TrialFile, TrialResult, TrialState,
+    Workload,
 };
 use results::{
     FORMAT, Format, Manifest, ResultSet, ResultsError, RunState, TrialFiles, Writer, read,
@@ -43,9 +44,7 @@ fn experiment() -> Experiment {
         }],
         pause_ns: 0,
         stop: StopRule::default(),
-        collect: None,
-        perf: Vec::new(),
-        trace: None,
+        observe: Observe::default(),
         aa_arm: None,
     }
 }

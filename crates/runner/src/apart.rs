@@ -4,7 +4,8 @@
 use crate::connection::{Connection, LOOK, Patience, out_of_turn};
 use crate::trial::{Cut, Ended, UnderWay, request};
 use model::{
-    Arm, Listening, Measurement, Part, Reply, Request, TrialResult, TrialSpec, TrialState, Warning,
+    Arm, Listening, Measurement, Observe, Part, Reply, Request, TrialResult, TrialSpec, TrialState,
+    Warning,
 };
 use std::time::{Duration, Instant};
 use target::TargetError;
@@ -95,8 +96,10 @@ fn of_load(spec: TrialSpec, services: Vec<Listening>) -> TrialSpec {
             handicap_percent: spec.arm.handicap_percent,
             ..Arm::unchanged(&spec.arm.name)
         },
-        collect: Some(Vec::new()),
-        trace: None,
+        observe: Observe {
+            perf: spec.observe.perf,
+            ..Observe::nothing()
+        },
         // It starts when the services serve.
         rest_ns: 0,
         ..spec

@@ -5,8 +5,8 @@ use crate::connection::Connection;
 use crate::trial::{TrialEnd, UnderWay};
 use doors::started::Agreed;
 use model::{
-    Arm, Build, Calibration, Experiment, Kind, Load, Part, Place, Problem, Scheduler, Side,
-    TrialSpec, Warning, Workload,
+    Arm, Build, Experiment, Kind, Load, Observe, Place, Problem, Scheduler, Side, TrialSpec,
+    Warning, Workload,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -122,23 +122,15 @@ pub(crate) fn only_arms_of(experiment: &Experiment, wanted: &Boot) -> Experiment
 /// A trial that puts a scheduler in force for a command that does nothing, and takes it back:
 /// only then is it known whether this kernel loads it and whether it takes its arguments.
 fn attaching(arm: &str, scheduler: &Scheduler) -> TrialSpec {
+    let attached = Arm {
+        scheduler: Some(scheduler.clone()),
+        ..Arm::unchanged(arm)
+    };
+    let workload = Workload::new(Kind::new("command").with("argv", vec!["true"]));
     TrialSpec {
         label: format!("check {arm}"),
-        arm: Arm {
-            scheduler: Some(scheduler.clone()),
-            ..Arm::unchanged(arm)
-        },
-        workload: Workload::new(Kind::new("command").with("argv", vec!["true"])),
-        load: Load::One,
-        calibration: Calibration::default(),
-        part: Part::Whole,
-        stays: false,
-        seed: 0,
-        collect: Some(Vec::new()),
-        perf: Vec::new(),
-        trace: None,
-        turns: None,
-        rest_ns: 0,
+        observe: Observe::nothing(),
+        ..TrialSpec::new(attached, workload, Load::One)
     }
 }
 

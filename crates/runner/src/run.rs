@@ -23,7 +23,7 @@ use crate::trial::{TrialEnd, UnderWay, add_hidden, add_out_of_memory, by_our_clo
 use crate::{Event, Progress, RunError};
 use model::trace::WORST_FILE;
 use model::{
-    Build, Calibration, Experiment, Fact, Machine, Part, Place, Plan, PlannedTrial, Problem, Reset,
+    Build, Calibration, Experiment, Fact, Machine, Place, Plan, PlannedTrial, Problem, Reset,
     Severity, Side, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Warning, Workload,
 };
 use results::{TrialFiles, Writer};
@@ -565,22 +565,17 @@ impl<'a> Run<'a> {
             return Ok(None);
         };
         let arm = &self.experiment.arms[place.arm];
+        let load = cell.load.offered(&calibration);
         Ok(Some(TrialSpec {
-            label: format!("{} b{} {}", cell.name, place.block, arm.name),
-            arm: arm.clone(),
-            workload: workload.clone(),
-            load: cell.load.offered(&calibration),
             calibration,
+            label: format!("{} b{} {}", cell.name, place.block, arm.name),
             seed: schedule::trial_seed(self.plan.seed, place),
-            collect: self.experiment.collect.clone(),
-            perf: self.experiment.perf.clone(),
-            trace: self.experiment.trace.clone(),
-            part: Part::Whole,
-            stays: false,
+            observe: self.experiment.observe.clone(),
             turns: self
                 .lengths(place.cell)
                 .and_then(|lengths| schedule::turns(self.experiment, self.plan, place, lengths)),
             rest_ns: self.rest_ns(),
+            ..TrialSpec::new(arm.clone(), workload.clone(), load)
         }))
     }
 

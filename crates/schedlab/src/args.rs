@@ -186,61 +186,10 @@ pub enum Command {
 #[derive(Debug, Clone, Default, Args)]
 pub struct ExperimentArgs {
     /// Experiment file (TOML)
+    #[arg(conflicts_with_all = word_ids())]
     pub file: Option<PathBuf>,
-    /// An arm: default, batch, nice=5, slice=0.3ms, base_slice=1ms, 'scx_rusty ARGS', A+B, NAME:=…;
-    /// the first is the baseline
-    #[arg(short, long = "arm", value_name = "ARM", conflicts_with = "file")]
-    pub arms: Vec<String>,
-    /// A directory of profiles, files of NAME=VALUE lines: each is an arm beside those of -a, or
-    /// beside the machine as it is
-    #[arg(long, value_name = "DIR", conflicts_with = "file")]
-    pub profiles: Option<PathBuf>,
-    /// A workload, with loads if wanted: wakeup, hackbench:1,4, wakeup:50%,200%
-    #[arg(
-        short,
-        long = "workload",
-        value_name = "WORKLOAD",
-        conflicts_with = "file"
-    )]
-    pub workloads: Vec<String>,
-    /// Server of the workloads that ask one (http, memcached), with arguments if it takes some:
-    /// nginx, 'memcached -v' [default: echo, memcached]
-    #[arg(long, value_name = "KIND", conflicts_with = "file")]
-    pub server: Option<String>,
-    /// A program that disturbs beside every workload: spinner, stress-ng, 'stress-ng --cpu 2',
-    /// 'burnwait:4 70 200us', 'command ./batch-job'
-    #[arg(long, value_name = "KIND", conflicts_with = "file")]
-    pub beside: Vec<String>,
-    /// Events that are counted in each trial, as perf list(1) names them:
-    /// LLC-load-misses,sched:sched_wakeup
-    #[arg(
-        long,
-        value_name = "EVENT",
-        value_delimiter = ',',
-        conflicts_with = "file"
-    )]
-    pub perf: Vec<String>,
-    /// Run on another machine: ssh:HOST, ssh:USER@HOST, slurm:PARTITION
-    #[arg(
-        long,
-        visible_alias = "on",
-        value_name = "KIND:NAME",
-        conflicts_with_all = ["file", "vm"]
-    )]
-    pub target: Option<String>,
-    /// Run in a virtual machine with this kernel: debian:sid, a bzImage, a built tree, host
-    #[arg(long, value_name = "KERNEL", conflicts_with = "file")]
-    pub vm: Option<String>,
-    /// CPUs of the virtual machine [default: 2, or 1 with --clock virtual]
-    #[arg(long, value_name = "N", requires = "vm")]
-    pub cpus: Option<u32>,
-    /// Clock of the virtual machine: that of the host, or virtual, a number of instructions, with
-    /// which the same seed gives the same trial to the bit [default: host]
-    #[arg(long, value_name = "CLOCK", requires = "vm")]
-    pub clock: Option<String>,
-    /// Memory of the virtual machine
-    #[arg(long, value_name = "SIZE", requires = "vm", default_value = "2G")]
-    pub memory: String,
+    #[command(flatten)]
+    pub words: WordArgs,
     /// A private file or directory of this machine that the guest is to see
     #[arg(long, value_name = "PATH")]
     pub expose: Vec<String>,
@@ -249,8 +198,8 @@ pub struct ExperimentArgs {
     pub aa: bool,
     /// Keep the scheduling events around the worst latency of each arm in each cell, as a Perfetto
     /// trace: worst, worst:request [default: the file's, or none]
-    #[arg(long, value_name = "WHAT", value_parser = model::Tracing::parse)]
-    pub trace: Option<model::Tracing>,
+    #[arg(long, value_name = "WHAT")]
+    pub trace: Option<String>,
     /// Seed of order and arrivals [default: the file's, or 1]
     #[arg(long)]
     pub seed: Option<u64>,
@@ -266,42 +215,90 @@ pub struct ExperimentArgs {
     /// 1 − the error rate of one comparison: 99%, 0.99 [default: the file's, or 95%]
     #[arg(long, value_name = "FRACTION", value_parser = plan::parse_fraction)]
     pub confidence: Option<f64>,
+    #[command(flatten)]
+    pub cells: CellArgs,
+}
+
+/// Names of the words that a file takes the place of.
+fn word_ids() -> Vec<clap::Id> {
+    let words = WordArgs::augment_args(clap::Command::new("words"));
+    words
+        .get_arguments()
+        .map(|word| word.get_id().clone())
+        .collect()
+}
+
+/// Words that make an experiment without a file.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct WordArgs {
+    /// An arm: default, batch, nice=5, slice=0.3ms, base_slice=1ms, 'scx_rusty ARGS', A+B, NAME:=…;
+    /// the first is the baseline
+    #[arg(short, long = "arm", value_name = "ARM")]
+    pub arms: Vec<String>,
+    /// A directory of profiles, files of NAME=VALUE lines: each is an arm beside those of -a, or
+    /// beside the machine as it is
+    #[arg(long, value_name = "DIR")]
+    pub profiles: Option<PathBuf>,
+    /// A workload, with loads if wanted: wakeup, hackbench:1,4, wakeup:50%,200%
+    #[arg(short, long = "workload", value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// Server of the workloads that ask one (http, memcached), with arguments if it takes some:
+    /// nginx, 'memcached -v' [default: echo, memcached]
+    #[arg(long, value_name = "KIND")]
+    pub server: Option<String>,
+    /// A program that disturbs beside every workload: spinner, stress-ng, 'stress-ng --cpu 2',
+    /// 'burnwait:4 70 200us', 'command ./batch-job'
+    #[arg(long, value_name = "KIND")]
+    pub beside: Vec<String>,
+    /// Events that are counted in each trial, as perf list(1) names them:
+    /// LLC-load-misses,sched:sched_wakeup
+    #[arg(long, value_name = "EVENT", value_delimiter = ',')]
+    pub perf: Vec<String>,
+    /// Run on another machine: ssh:HOST, ssh:USER@HOST, slurm:PARTITION
+    #[arg(
+        long,
+        visible_alias = "on",
+        value_name = "KIND:NAME",
+        conflicts_with = "vm"
+    )]
+    pub target: Option<String>,
+    /// Run in a virtual machine with this kernel: debian:sid, a bzImage, a built tree, host
+    #[arg(long, value_name = "KERNEL")]
+    pub vm: Option<String>,
+    /// CPUs of the virtual machine [default: 2, or 1 with --clock virtual]
+    #[arg(long, value_name = "N", requires = "vm")]
+    pub cpus: Option<u32>,
+    /// Clock of the virtual machine: that of the host, or virtual, a number of instructions, with
+    /// which the same seed gives the same trial to the bit [default: host]
+    #[arg(long, value_name = "CLOCK", requires = "vm")]
+    pub clock: Option<String>,
+    /// Memory of the virtual machine
+    #[arg(long, value_name = "SIZE", requires = "vm", default_value = "2G")]
+    pub memory: String,
     /// A figure in what the command prints: 'ops=/ops: (?<v>[\d.]+)/ higher', NAME=json:PATH
     /// lower, NAME=yaml:PATH lower, NAME=csv:COLUMN higher mean; then unit, from=FILE, after=REGEX,
     /// until=REGEX, where=KEY:VALUE, thousands=SIGN, and first, last, min, max, sum, mean or p99
-    #[arg(long = "metric", value_name = "METRIC", conflicts_with = "file")]
+    #[arg(long = "metric", value_name = "METRIC")]
     pub metrics: Vec<String>,
     /// A command that runs before each trial of the command, outside the figures: 'make clean'
     #[arg(long, value_name = "COMMAND", requires = "command")]
     pub prepare: Option<String>,
     /// Length of the measured window of every workload that has one: 5s, 1m [default: the kind's]
-    #[arg(long, value_name = "TIME", conflicts_with = "file")]
+    #[arg(long, value_name = "TIME")]
     pub duration: Option<String>,
     /// Let the arms change places inside one running process, in short windows, rather than give
     /// each trial a process of its own: auto, always, never [default: never]
-    #[arg(long, value_name = "WHEN", conflicts_with = "file")]
+    #[arg(long, value_name = "WHEN")]
     pub in_place: Option<String>,
     /// Length of a window of --in-place: 50ms, 1s [default: 200ms]
-    #[arg(
-        long,
-        value_name = "TIME",
-        requires = "in_place",
-        conflicts_with = "file"
-    )]
+    #[arg(long, value_name = "TIME", requires = "in_place")]
     pub turn: Option<String>,
     /// Time before each window of --in-place that does not count: 1s for sched_ext schedulers
     /// [default: a tenth of the turn]
-    #[arg(
-        long,
-        value_name = "TIME",
-        requires = "in_place",
-        conflicts_with = "file"
-    )]
+    #[arg(long, value_name = "TIME", requires = "in_place")]
     pub washout: Option<String>,
-    #[command(flatten)]
-    pub cells: CellArgs,
     /// Any command as a workload (wall time, CPU time)
-    #[arg(last = true, conflicts_with = "file")]
+    #[arg(last = true)]
     pub command: Vec<String>,
 }
 
@@ -317,10 +314,8 @@ pub struct RunArgs {
         long,
         group = "earlier",
         value_name = "FILE|DIR",
-        conflicts_with_all = [
-            "file", "arms", "profiles", "workloads", "command", "metrics", "server", "beside", "perf",
-            "vm", "target", "duration", "in_place", "turn", "washout", "resume"
-        ]
+        conflicts_with_all = ["file", "resume"],
+        conflicts_with_all = word_ids()
     )]
     pub like: Option<PathBuf>,
     /// With --like and --resume: run what was made elsewhere without asking
@@ -649,18 +644,11 @@ impl ExperimentArgs {
 
     /// Nothing was said about an experiment.
     pub fn is_empty(&self) -> bool {
-        self.file.is_none()
-            && self.arms.is_empty()
-            && self.profiles.is_none()
-            && self.workloads.is_empty()
-            && self.command.is_empty()
-            && self.metrics.is_empty()
-            && self.server.is_none()
-            && self.beside.is_empty()
-            && self.perf.is_empty()
-            && self.vm.is_none()
-            && self.target.is_none()
-            && self.expose.is_empty()
+        let nothing = WordArgs {
+            memory: self.words.memory.clone(),
+            ..WordArgs::default()
+        };
+        self.file.is_none() && self.words == nothing && self.expose.is_empty()
     }
 }
 

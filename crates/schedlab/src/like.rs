@@ -5,14 +5,14 @@ use crate::agreement::Question;
 use crate::args::RunArgs;
 use crate::exit::CliError;
 use crate::opened::Opened;
-use crate::request::{Wanted, expose, override_stop};
+use crate::request::{Wanted, overridden};
 use doors::started::Agreed;
 use load::Chosen;
 use load::roles::{ANTAGONISTS, Readiness, SERVERS};
 use model::printable::one_line;
 use model::{
-    Antagonist, Arm, Calibration, Experiment, Kind, Piloted, Placement, Ready, Server, Service,
-    TargetSpec, Workload, format_duration_ns, format_rate,
+    Antagonist, Arm, Calibration, Kind, Piloted, Placement, Ready, Server, Service, TargetSpec,
+    Workload, format_duration_ns, format_rate,
 };
 use plan::PlanError;
 use results::Held;
@@ -25,7 +25,7 @@ pub fn wanted_like(earlier: &Path, args: &RunArgs) -> Result<Wanted, CliError> {
     let (experiment, _) = results::read::read_plan(opened.dir())?;
     let source = results::files::read(&opened.dir().join(results::files::EXPERIMENT_SOURCE)).ok();
     let wanted = Wanted {
-        experiment: overridden(experiment, args).map_err(|e| in_results(earlier, e))?,
+        experiment: overridden(experiment, &args.experiment).map_err(|e| in_results(earlier, e))?,
         source: source.and_then(|bytes| String::from_utf8(bytes).ok()),
         calibrations: results::read::read_calibrations(opened.dir())?,
     };
@@ -48,18 +48,6 @@ pub fn agreed_to_resume(held: &mut Held, yes: bool, silent: bool) -> Result<Agre
     let agreed = agreed(&dir, &wanted, yes, silent)?;
     held.adopt()?;
     Ok(agreed)
-}
-
-fn overridden(mut experiment: Experiment, args: &RunArgs) -> Result<Experiment, CliError> {
-    args.experiment.cells.narrow(&mut experiment)?;
-    if args.experiment.aa {
-        experiment = plan::with_aa(experiment)?;
-    }
-    expose(&mut experiment, &args.experiment.expose)?;
-    override_stop(&mut experiment, &args.experiment)?;
-    experiment.trace = args.experiment.trace.clone().or(experiment.trace);
-    plan::check(&experiment)?;
-    Ok(experiment)
 }
 
 /// Which of the files that were named is wrong.

@@ -1,14 +1,15 @@
 //! From what was typed to what it means: an experiment and its source.
 
-use crate::args::ExperimentArgs;
+use crate::args::{ExperimentArgs, WordArgs};
 use crate::exit::CliError;
 use crate::{complete, sources, targets};
 use doors::started::Agreed;
 use model::{Calibration, Experiment, TargetSpec};
-use plan::{CommandLine, PlanError};
-use serde_json::{Map, Value};
+use plan::{Document, Key, PlanError, Words};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
+use target::{Expose, TargetDef};
 
 /// An experiment.
 pub struct Wanted {
@@ -20,36 +21,15 @@ pub struct Wanted {
 }
 
 pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
-    let (mut experiment, line, mut source) = match &args.file {
-        Some(path) if args.arms.is_empty() => {
-            let (experiment, text) = from_file(path)?;
-            (experiment, None, Some(text))
-        }
-        Some(path) => (with_arms(path, &args.arms)?, None, None),
-        None => {
-            let line = words(args)?;
-            (plan::parse_command_line(&line)?, Some(line), None)
+    let arms = &args.words.arms;
+    let (mut experiment, source) = match &args.file {
+        None => from_words(args).map(|(experiment, text)| (experiment, Some(text)))?,
+        Some(path) => {
+            let (experiment, text) = from_file(path, arms)?;
+            let is_its_own = arms.is_empty();
+            (overridden(experiment, args)?, is_its_own.then_some(text))
         }
     };
-    args.cells.narrow(&mut experiment)?;
-    experiment.trace = args.trace.clone().or(experiment.trace);
-    if args.aa {
-        experiment = plan::with_aa(experiment)?;
-    }
-    // A guest of the command line sees them already.
-    if args.vm.is_none() {
-        expose(&mut experiment, &args.expose)?;
-    }
-    override_stop(&mut experiment, args)?;
-    plan::check(&experiment)?;
-    if let Some(line) = line {
-        source = plan::experiment_file(&line, &experiment);
-        if source.is_none() {
-            tracing::warn!(
-                "no experiment file says the same as this command line, so the results have none"
-            );
-        }
-    }
     let cpus = targets::cpus(&experiment.target);
     complete::complete(&mut experiment, &cpus);
     Ok(Wanted {
@@ -57,6 +37,30 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
         source,
         calibrations: BTreeMap::new(),
     })
+}
+
+/// The experiment of a command line, and the text of the file that it becomes.
+fn from_words(args: &ExperimentArgs) -> Result<(Experiment, String), CliError> {
+    let mut document = Document::of(&words(args)?)?;
+    let (experiment, text) = document.read()?;
+    let left_out = args.cells.left_out(&experiment)?;
+    if left_out.is_empty() {
+        return Ok((experiment, text));
+    }
+    document.leave_out(&left_out);
+    Ok(document.read()?)
+}
+
+/// An experiment that was written elsewhere, as the command line wants it.
+pub fn overridden(
+    mut experiment: Experiment,
+    args: &ExperimentArgs,
+) -> Result<Experiment, CliError> {
+    args.cells.narrow(&mut experiment)?;
+    let mut experiment = plan::lay_over(experiment, &keys(args))?;
+    expose(&mut experiment, &args.expose)?;
+    plan::check(&experiment)?;
+    Ok(experiment)
 }
 
 /// An experiment that the user measures, and so agrees to: what its arms name by a commit is built.
@@ -68,27 +72,31 @@ pub fn measurable(args: &ExperimentArgs) -> Result<Wanted, CliError> {
 }
 
 /// On the command line as in the file.
-pub fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliError> {
+fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliError> {
     if paths.is_empty() {
         return Ok(());
     }
     let def = target::def(&experiment.target).map_err(PlanError::from)?;
-    let Some(expose) = def.expose else {
-        return Err(CliError::usage(
-            format!(
-                "`--expose` is for guests, and this experiment runs on {} itself",
-                def.summary
-            ),
-            "leave it out, or run in a guest: `--vm debian:sid`",
-        ));
-    };
+    let expose = can_expose(def)?;
     Ok(expose(&mut experiment.target, paths).map_err(PlanError::from)?)
+}
+
+/// The way in which a target that is a guest sees files of this machine.
+fn can_expose(def: &TargetDef) -> Result<Expose, CliError> {
+    def.expose.ok_or_else(|| {
+        let what = format!(
+            "`--expose` is for guests, and this experiment runs on {} itself",
+            def.summary
+        );
+        CliError::usage(what, "leave it out, or run in a guest: `--vm debian:sid`")
+    })
 }
 
 /// Extension of the files of schedbench.
 const CLASSIC: &str = "bench";
 
-pub fn from_file(path: &Path) -> Result<(Experiment, String), CliError> {
+/// The experiment of a file, with these arms in place of its own if there are any, and its text.
+pub fn from_file(path: &Path, arms: &[String]) -> Result<(Experiment, String), CliError> {
     let is_classic = path.extension().is_some_and(|end| end == CLASSIC);
     let text = match is_classic {
         true => import::bench_file::experiment(path)
@@ -102,22 +110,8 @@ pub fn from_file(path: &Path) -> Result<(Experiment, String), CliError> {
         })?,
     };
     let name = path.display().to_string();
-    let experiment = plan::parse_experiment(&name, &text)?;
-    let collectors = agent::COLLECTORS.map(|def| def.name);
-    plan::check_collectors(&experiment, &collectors, (&name, &text))?;
+    let experiment = plan::parse_with_arms(&name, &text, arms)?;
     Ok((experiment, text))
-}
-
-/// A file with other arms than its own, if it has some.
-fn with_arms(path: &Path, arms: &[String]) -> Result<Experiment, CliError> {
-    let name = path.display().to_string();
-    let experiment = from_file(path).map(|(experiment, _)| experiment);
-    let experiment = experiment.or_else(|error| {
-        let text = read_text(path).map_err(CliError::internal)?;
-        let text = text + "\n[[arm]]\nname = \"default\"\n";
-        plan::parse_experiment(&name, &text).map_err(|_| error)
-    })?;
-    Ok(plan::with_arms(experiment, arms)?)
 }
 
 /// The most that an experiment file has: there is much room for comments.
@@ -128,32 +122,60 @@ fn read_text(path: &Path) -> std::io::Result<String> {
     doors::read::text_of_file_or_pipe(path, MOST_FILE_BYTES)
 }
 
-fn words(args: &ExperimentArgs) -> Result<CommandLine, CliError> {
-    Ok(CommandLine {
-        arms: arms(args)?,
-        workloads: args.workloads.clone(),
-        command: args.command.clone(),
-        prepare: prepare(args)?,
-        metrics: args.metrics.clone(),
-        server: args.server.clone(),
-        beside: args.beside.clone(),
-        duration: args.duration.clone(),
-        in_place: args.in_place.clone(),
-        turn: args.turn.clone(),
-        washout: args.washout.clone(),
-        perf: args.perf.clone(),
-        target: target_keys(args)?,
-        seed: args.seed,
-        aa: args.aa,
-        trace: args.trace.clone(),
+fn words(args: &ExperimentArgs) -> Result<Words, CliError> {
+    let words = &args.words;
+    let options = [
+        ("--perf", "perf", json!(words.perf)),
+        ("--duration", "workload.duration", json!(words.duration)),
+        ("--in-place", "workload.in-place", json!(words.in_place)),
+        ("--turn", "workload.turn", json!(words.turn)),
+        ("--washout", "workload.washout", json!(words.washout)),
+    ];
+    let mut keys = [keys(args), given(options)].concat();
+    keys.extend(target_keys(args)?);
+    Ok(Words {
+        arms: arms(words)?,
+        workloads: words.workloads.clone(),
+        command: words.command.clone(),
+        prepare: words.prepare.clone(),
+        metrics: words.metrics.clone(),
+        server: words.server.clone(),
+        beside: words.beside.clone(),
+        keys,
     })
+}
+
+/// The options that take the place of keys of a file, also of one that was written elsewhere.
+pub fn keys(args: &ExperimentArgs) -> Vec<Key> {
+    given([
+        ("--aa", "aa", json!(args.aa)),
+        ("--trace", "trace", json!(args.trace)),
+        ("--seed", "seed", json!(args.seed)),
+        ("--budget", "stop.budget", json!(args.budget)),
+        ("--max-blocks", "stop.max-blocks", json!(args.max_blocks)),
+        (
+            "--smallest-effect",
+            "stop.smallest-effect",
+            json!(args.smallest_effect),
+        ),
+        ("--confidence", "stop.confidence", json!(args.confidence)),
+    ])
+}
+
+/// The keys of the options that were given.
+fn given<const N: usize>(options: [(&str, &str, Value); N]) -> Vec<Key> {
+    let is_given = |value: &Value| ![json!(null), json!(false), json!([])].contains(value);
+    let options = options.into_iter().filter(|(.., value)| is_given(value));
+    options
+        .map(|(option, name, value)| Key::new(option, name, value))
+        .collect()
 }
 
 /// The arms as they were typed, and one for each profile. Without any that was typed, profiles
 /// are compared with the machine as it is.
-fn arms(args: &ExperimentArgs) -> Result<Vec<String>, CliError> {
-    let mut arms = args.arms.clone();
-    let Some(directory) = &args.profiles else {
+fn arms(words: &WordArgs) -> Result<Vec<String>, CliError> {
+    let mut arms = words.arms.clone();
+    let Some(directory) = &words.profiles else {
         return Ok(arms);
     };
     if arms.is_empty() {
@@ -175,17 +197,23 @@ fn profiles(directory: &Path) -> Result<Vec<String>, CliError> {
     let mut arms = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
+        if !path.is_file() {
+            continue;
+        }
+        let Some(text) = path.to_str() else {
+            let what = format!("`{}`: a path that is not UTF-8", path.display());
+            return Err(refuse(what + " cannot stand in an experiment file"));
+        };
         let name = path.file_stem().and_then(|stem| stem.to_str());
-        let Some(name) = name.filter(|name| !name.starts_with('.') && path.is_file()) else {
+        let Some(name) = name.filter(|name| !name.starts_with('.')) else {
             continue;
         };
-        let path = path.to_string_lossy();
-        if path.contains('+') {
+        if text.contains('+') {
             return Err(refuse(format!(
-                "`{path}`: a `+` in the path would join two changes of an arm"
+                "`{text}`: a `+` in the path would join two changes of an arm"
             )));
         }
-        arms.push(format!("{name}:=profile={path}"));
+        arms.push(format!("{name}:=profile={text}"));
     }
     if arms.is_empty() {
         let what = format!("there are no profiles in {}", directory.display());
@@ -195,44 +223,33 @@ fn profiles(directory: &Path) -> Result<Vec<String>, CliError> {
     Ok(arms)
 }
 
-/// The words of `--prepare`, as a shell would cut them.
-fn prepare(args: &ExperimentArgs) -> Result<Vec<String>, CliError> {
-    let text = args.prepare.as_deref().unwrap_or_default();
-    shlex::split(text).ok_or_else(|| {
-        CliError::usage(
-            format!("`{text}` has an open quotation mark"),
-            "--prepare 'make clean'",
-        )
-    })
-}
-
 /// The keys of `[target]` that the arguments mean; none is this machine.
-fn target_keys(args: &ExperimentArgs) -> Result<Map<String, Value>, CliError> {
-    if let Some(text) = &args.target {
-        return short_form(text);
-    }
-    let Some(kernel) = &args.vm else {
-        return Ok(Map::new());
+fn target_keys(args: &ExperimentArgs) -> Result<Vec<Key>, CliError> {
+    let words = &args.words;
+    let mut keys = match (&words.target, &words.vm) {
+        (Some(text), _) => short_form(text, &format!("--target {text}"))?,
+        (None, Some(kernel)) => short_form(&format!("vm:{kernel}"), &format!("--vm {kernel}"))?,
+        (None, None) => Vec::new(),
     };
-    plan::parse_size(&args.memory).map_err(|e| CliError::usage(e, "--memory 2G"))?;
-    let mut keys = Map::new();
-    keys.insert("kind".to_owned(), "vm".into());
-    keys.insert("kernel".to_owned(), kernel.as_str().into());
-    if let Some(cpus) = args.cpus {
-        keys.insert("cpus".to_owned(), cpus.into());
+    let kind = keys.first().and_then(|kind| kind.value.as_str());
+    if let Some(def) = target::find(kind.unwrap_or("local")).filter(|_| !args.expose.is_empty()) {
+        can_expose(def)?;
     }
-    if let Some(clock) = &args.clock {
-        keys.insert("clock".to_owned(), clock.as_str().into());
-    }
-    keys.insert("memory".to_owned(), args.memory.as_str().into());
-    if !args.expose.is_empty() {
-        keys.insert("expose".to_owned(), args.expose.as_slice().into());
-    }
+    keys.extend(given([
+        ("--cpus", "target.cpus", json!(words.cpus)),
+        ("--clock", "target.clock", json!(words.clock)),
+        (
+            "--memory",
+            "target.memory",
+            json!(words.vm.as_ref().map(|_| &words.memory)),
+        ),
+        ("--expose", "target.expose", json!(args.expose)),
+    ]));
     Ok(keys)
 }
 
-/// The keys of `[target]` that `KIND:TEXT` means.
-fn short_form(text: &str) -> Result<Map<String, Value>, CliError> {
+/// The keys of `[target]` that `KIND:TEXT` of this word means.
+fn short_form(text: &str, word: &str) -> Result<Vec<Key>, CliError> {
     let (kind, value) = match text.split_once(':') {
         Some((kind, value)) => (kind, Some(value)),
         None => (text, None),
@@ -249,13 +266,11 @@ fn short_form(text: &str) -> Result<Map<String, Value>, CliError> {
             format!("a target is one of: {}", forms.join(", ")),
         )
     })?;
-    let mut keys = Map::from_iter([("kind".to_owned(), def.name.into())]);
-    keys.extend(
-        def.short
-            .zip(value)
-            .map(|(key, value)| (key.to_owned(), value.into())),
-    );
-    Ok(keys)
+    let key = |name, value| Key::of_word(word, &format!("target.{name}"), value);
+    let named = def.short.zip(value).map(|(name, value)| key(name, value));
+    Ok(std::iter::once(key("kind", def.name))
+        .chain(named)
+        .collect())
 }
 
 /// The target that `KIND:TEXT` means, or the file of an experiment names, and whether it was typed.
@@ -265,51 +280,28 @@ pub fn target_of(text: &str) -> Result<(TargetSpec, bool), CliError> {
         .extension()
         .is_some_and(|extension| extension == "toml")
     {
-        return Ok((from_file(path)?.0.target, false));
+        return Ok((from_file(path, &[])?.0.target, false));
     }
     // An experiment is read as from any command line; its target is all that is wanted.
-    let line = CommandLine {
+    let words = Words {
         arms: vec!["default".to_owned()],
         workloads: vec!["wakeup".to_owned()],
-        target: short_form(text)?,
-        ..CommandLine::default()
+        keys: short_form(text, text)?,
+        ..Words::default()
     };
-    Ok((plan::parse_command_line(&line)?.target, true))
-}
-
-pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Result<(), CliError> {
-    let stop = &mut experiment.stop;
-    if let Some(text) = &args.budget {
-        let budget = plan::parse_duration(text).map_err(|e| CliError::usage(e, "--budget 5m"))?;
-        stop.budget_ns = Some(budget);
-    }
-    if let Some(text) = &args.smallest_effect {
-        let fraction = plan::parse_fraction(text);
-        stop.smallest_effect = fraction.map_err(|e| CliError::usage(e, "--smallest-effect 2%"))?;
-    }
-    if let Some(blocks) = args.max_blocks {
-        stop.max_blocks = blocks;
-        stop.min_blocks = stop.min_blocks.min(blocks);
-    }
-    stop.confidence = args.confidence.unwrap_or(stop.confidence);
-    if let Some(seed) = args.seed {
-        experiment.seed = seed;
-    }
-    let checked = experiment.stop.check();
-    Ok(checked.map_err(PlanError::from)?)
+    let (experiment, _) = Document::of(&words)?.read()?;
+    Ok((experiment.target, true))
 }
 
 /// The experiment of a run that goes on. It may get more time or more blocks: its verdicts hold
 /// whenever it stops. All else would make the trials so far those of another experiment.
 pub fn extended(before: &Experiment, args: &ExperimentArgs) -> Result<Experiment, CliError> {
-    let fixed = [
-        ("--seed", args.seed.is_some()),
-        ("--smallest-effect", args.smallest_effect.is_some()),
-        ("--confidence", args.confidence.is_some()),
-        ("--aa", args.aa && args.is_empty()),
-        ("--trace", args.trace.is_some()),
-    ];
-    if let Some((option, _)) = fixed.iter().find(|(_, is_given)| *is_given) {
+    let mut keys = keys(args);
+    // With an experiment beside it, that is said of the experiment.
+    keys.retain(|key| key.name != "aa" || args.is_empty());
+    let is_fixed = |key: &&Key| !["stop.budget", "stop.max-blocks"].contains(&key.name.as_str());
+    if let Some(key) = keys.iter().find(is_fixed) {
+        let option = key.word.split(' ').next().unwrap_or(&key.word);
         return Err(CliError::usage(
             format!("`{option}` cannot be changed in a run that goes on"),
             "leave it out, or start a new run without --resume; --budget and --max-blocks may be \
@@ -323,7 +315,59 @@ pub fn extended(before: &Experiment, args: &ExperimentArgs) -> Result<Experiment
             "give more, or give a shorter --budget",
         ));
     }
-    let mut after = before.clone();
-    override_stop(&mut after, args)?;
-    Ok(after)
+    Ok(plan::lay_over(before.clone(), &keys)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_profile_that_no_file_could_name_is_refused_and_not_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let add = |name: &[u8]| {
+            let file = dir.path().join(OsStr::from_bytes(name));
+            std::fs::write(file, "SCHED_MIGRATION_COST_NS=100000").unwrap();
+        };
+        add(b"low.conf");
+        let path = dir.path().join("low.conf");
+        let arm = format!("low:=profile={}", path.display());
+        assert_eq!(profiles(dir.path()).unwrap(), [arm]);
+        add(b"l\xf8w.conf");
+        let refused = profiles(dir.path()).unwrap_err().to_string();
+        assert!(refused.contains("not UTF-8"), "{refused}");
+    }
+
+    #[test]
+    fn a_run_that_goes_on_takes_more_time_and_blocks_and_nothing_else() {
+        let text = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"wakeup\"\n";
+        let before = plan::parse_experiment("x.toml", text).unwrap();
+        let longer = ExperimentArgs {
+            budget: Some("90s".to_owned()),
+            max_blocks: Some(50),
+            ..ExperimentArgs::default()
+        };
+        let after = extended(&before, &longer).unwrap();
+        assert_eq!(after.stop.budget_ns, Some(90_000_000_000));
+        assert_eq!(after.stop.max_blocks, 50);
+        let with_aa = ExperimentArgs {
+            aa: true,
+            ..longer.clone()
+        };
+        let refused = extended(&before, &with_aa).unwrap_err().to_string();
+        assert!(refused.starts_with("`--aa` cannot be changed"), "{refused}");
+        // Said of the experiment beside it, which is compared with that of the run.
+        let of_file = ExperimentArgs {
+            file: Some("x.toml".into()),
+            ..with_aa
+        };
+        assert_eq!(extended(&before, &of_file).unwrap(), after);
+        let fewer = ExperimentArgs {
+            max_blocks: Some(3),
+            ..ExperimentArgs::default()
+        };
+        assert!(extended(&before, &fewer).is_err());
+    }
 }

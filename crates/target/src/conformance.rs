@@ -4,8 +4,7 @@
 use crate::{Boot, Session, Target, TargetError};
 use doors::read::kernel_bytes;
 use model::{
-    Calibration, Experiment, PROTOCOL_VERSION, Part, Reply, Request, Side, TrialResult, TrialSpec,
-    TrialState,
+    Experiment, PROTOCOL_VERSION, Reply, Request, Side, TrialResult, TrialSpec, TrialState,
 };
 use std::time::{Duration, Instant};
 
@@ -170,22 +169,9 @@ fn refuses_a_kernel(target: &mut dyn Target) -> Result<(), String> {
 
 fn trial(experiment: &Experiment, workload: usize) -> Request {
     let workload = experiment.workloads[workload].clone();
+    let (arm, load) = (experiment.arms[0].clone(), workload.loads[0]);
     Request::Trial {
-        spec: Box::new(TrialSpec {
-            label: workload.name.clone(),
-            arm: experiment.arms[0].clone(),
-            load: workload.loads[0],
-            workload,
-            calibration: Calibration::default(),
-            collect: None,
-            perf: Vec::new(),
-            trace: None,
-            turns: None,
-            rest_ns: 0,
-            part: Part::Whole,
-            stays: false,
-            seed: experiment.seed,
-        }),
+        spec: Box::new(TrialSpec::new(arm, workload, load)),
     }
 }
 

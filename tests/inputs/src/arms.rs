@@ -2,8 +2,7 @@
 //! them, and all together are an experiment.
 
 use crate::experiment::{is_shown, is_whole};
-use plan::CommandLine;
-use plan::parse_workload;
+use plan::{Document, Key, Words, parse_workload};
 
 /// Arms, and after an empty line workloads, as `-a` and `-w` take them.
 pub fn arms(input: &[u8]) {
@@ -22,14 +21,14 @@ pub fn arms(input: &[u8]) {
         let _ = model::choose_cpus(line, &[0, 1, 5]);
     }
     let (arms, workloads) = text.split_once("\n\n").unwrap_or((text, "wakeup"));
-    let line = CommandLine {
+    let words = Words {
         arms: arms.lines().map(str::to_owned).collect(),
         workloads: workloads.lines().map(str::to_owned).collect(),
-        aa: text.len().is_multiple_of(2),
-        ..CommandLine::default()
+        keys: vec![Key::new("--aa", "aa", text.len().is_multiple_of(2))],
+        ..Words::default()
     };
-    match plan::parse_command_line(&line) {
-        Ok(experiment) => is_whole(&experiment),
+    match Document::of(&words).and_then(|document| document.read()) {
+        Ok((experiment, _)) => is_whole(&experiment),
         Err(error) => is_shown(error),
     }
 }

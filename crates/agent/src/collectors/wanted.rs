@@ -55,12 +55,13 @@ pub fn costs_file() -> Result<PathBuf, AgentError> {
 
 /// Names that are not known were refused by the check. A trace that is wanted is one more.
 pub fn wanted(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
-    let mut wanted: Vec<&CollectorDef> = match spec.arm.collect.as_ref().or(spec.collect.as_ref()) {
-        Some(named) => named.iter().filter_map(|name| find(name)).collect(),
-        None => cheap(&costs_file().map(|path| read(&path)).unwrap_or_default()),
-    };
+    let mut wanted: Vec<&CollectorDef> =
+        match spec.arm.collect.as_ref().or(spec.observe.collect.as_ref()) {
+            Some(named) => named.iter().filter_map(|name| find(name)).collect(),
+            None => cheap(&costs_file().map(|path| read(&path)).unwrap_or_default()),
+        };
     let is_missing = wanted.iter().all(|def| def.name != trace::DEF.name);
-    if spec.trace.is_some() && is_missing {
+    if spec.observe.trace.is_some() && is_missing {
         wanted.push(&trace::DEF);
     }
     wanted
@@ -90,7 +91,7 @@ fn cheap(costs: &Costs) -> Vec<&'static CollectorDef> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Arm, Calibration, Load, Part, Tracing};
+    use model::{Arm, Load, Tracing};
 
     fn names(costs: &Costs) -> Vec<&'static str> {
         cheap(costs).iter().map(|def| def.name).collect()
@@ -132,28 +133,16 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_on_and_an_arm_asks_first() {
         let one = |name: &str| Some(vec![name.to_owned()]);
-        let mut spec = TrialSpec {
-            label: String::new(),
-            arm: Arm::unchanged("asked"),
-            workload: crate::fixture::command(),
-            load: Load::One,
-            calibration: Calibration::default(),
-            part: Part::Whole,
-            stays: false,
-            seed: 1,
-            collect: one("runqueue"),
-            perf: Vec::new(),
-            trace: None,
-            turns: None,
-            rest_ns: 0,
-        };
+        let arm = Arm::unchanged("asked");
+        let mut spec = TrialSpec::new(arm, crate::fixture::command(), Load::One);
+        spec.observe.collect = one("runqueue");
         let names = |spec: &TrialSpec| -> Vec<&'static str> {
             wanted(spec).iter().map(|def| def.name).collect()
         };
         assert_eq!(names(&spec), ["runqueue"]);
         spec.arm.collect = one("switches");
         assert_eq!(names(&spec), ["switches"]);
-        spec.trace = Some(Tracing::default());
+        spec.observe.trace = Some(Tracing::default());
         assert_eq!(names(&spec), ["switches", "trace"]);
     }
 

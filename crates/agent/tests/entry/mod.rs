@@ -2,7 +2,7 @@
 
 use agent::{Options, serve};
 use miette::Diagnostic;
-use model::{Build, Experiment, Part, Problem, Reply, Request, Side, TrialResult, TrialSpec};
+use model::{Build, Experiment, Problem, Reply, Request, Side, TrialResult, TrialSpec};
 use std::io::{BufRead, BufReader, Write};
 
 /// Line and column of what is wrong with a file, both from 1, and the help.
@@ -19,21 +19,8 @@ pub fn wrong(file: &str) -> (usize, usize, String) {
 /// workload.
 pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
     let workload = &experiment.workloads[0];
-    let spec = Box::new(TrialSpec {
-        label: "toy".to_owned(),
-        arm: experiment.arms[0].clone(),
-        workload: workload.clone(),
-        load: workload.loads[0],
-        calibration: Default::default(),
-        part: Part::Whole,
-        stays: false,
-        seed: 1,
-        collect: None,
-        perf: Vec::new(),
-        trace: None,
-        turns: None,
-        rest_ns: 0,
-    });
+    let arm = experiment.arms[0].clone();
+    let spec = Box::new(TrialSpec::new(arm, workload.clone(), workload.loads[0]));
     let experiment = Box::new(experiment.clone());
     let side = Side::Both;
     let requests = [Request::Check { experiment, side }, Request::Trial { spec }];

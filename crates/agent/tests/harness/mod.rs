@@ -2,9 +2,7 @@
 
 #![allow(dead_code)] // Each test file uses its part.
 
-use model::{
-    Arm, Calibration, Kind, Load, Part, Reply, Request, TrialFile, TrialResult, TrialSpec, Workload,
-};
+use model::{Arm, Kind, Load, Reply, Request, TrialFile, TrialResult, TrialSpec, Workload};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -177,21 +175,7 @@ impl Drop for Agent {
 
 pub fn trial(arm: Arm, workload: Workload) -> Request {
     Request::Trial {
-        spec: Box::new(TrialSpec {
-            label: "test".to_owned(),
-            arm,
-            workload,
-            load: Load::One,
-            calibration: Calibration::default(),
-            part: Part::Whole,
-            stays: false,
-            seed: 1,
-            collect: None,
-            perf: Vec::new(),
-            trace: None,
-            turns: None,
-            rest_ns: 0,
-        }),
+        spec: Box::new(TrialSpec::new(arm, workload, Load::One)),
     }
 }
 

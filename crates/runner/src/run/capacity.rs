@@ -7,7 +7,7 @@ use crate::connection::{Connection, with_last_lines};
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
 use model::{
-    Calibration, Load, Part, Problem, Severity, Side, TrialResult, TrialSpec, TrialState, Workload,
+    Calibration, Load, Problem, Severity, Side, TrialResult, TrialSpec, TrialState, Workload,
 };
 use results::{TrialFiles, bound};
 use schedule::Search;
@@ -206,23 +206,16 @@ impl Run<'_> {
         let Some(calibration) = self.calibration_beside(search.workload)? else {
             return Ok(TrialEnd::Interrupted);
         };
+        let limited = Workload {
+            time_limit_ns,
+            ..workload.clone()
+        };
         let mut end = self.trial(TrialSpec {
             label: format!("highest rate of {} {}", workload.name, baseline.name),
-            arm: baseline.clone(),
-            workload: Workload {
-                time_limit_ns,
-                ..workload.clone()
-            },
-            load,
             calibration,
             seed: self.plan.seed,
-            collect: experiment.collect.clone(),
-            perf: experiment.perf.clone(),
-            trace: None,
-            part: Part::Whole,
-            stays: false,
-            turns: None,
-            rest_ns: 0,
+            observe: experiment.observe.clone().without_trace(),
+            ..TrialSpec::new(baseline.clone(), limited, load)
         })?;
         if let TrialEnd::Result { result, .. } = &mut end {
             prove(result, connected(&mut self.connection)?.facts());

@@ -266,7 +266,7 @@ impl Run<'_> {
         let mut end = self.trial(TrialSpec {
             label: format!("pilot of {}", self.plan.cells[place.cell].name),
             turns: Some(turns),
-            trace: None,
+            observe: spec.observe.without_trace(),
             ..spec
         })?;
         if let TrialEnd::Result { result, arms, .. } = &mut end {

@@ -71,7 +71,7 @@ impl Run<'_> {
             workload,
             arm: Arm::unchanged("snapshot"),
             stays: true,
-            trace: None,
+            observe: spec.observe.without_trace(),
             turns: None,
             seed: self.plan.seed,
             rest_ns: 0,

@@ -1,7 +1,8 @@
 //! Experiment over a fake target in a directory of its own.
 
 use model::{
-    Arm, Better, Build, Experiment, Kind, Measurement, Plan, StopRule, TargetSpec, Trial, Workload,
+    Arm, Better, Build, Experiment, Kind, Measurement, Observe, Plan, StopRule, TargetSpec, Trial,
+    Workload,
 };
 use results::read::{read_calibrations, read_trials};
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
@@ -32,9 +33,7 @@ pub fn experiment(arms: &[&str]) -> Experiment {
             max_blocks: 12,
             ..StopRule::default()
         },
-        collect: None,
-        perf: Vec::new(),
-        trace: None,
+        observe: Observe::default(),
         aa_arm: None,
     }
 }

@@ -400,22 +400,20 @@ impl<'a> Bisect<'a> {
         written::remove_marked(dir)
             .map_err(|e| CliError::internal(format!("remove {}: {e}", dir.display())))?;
         let arms = [("good", baseline), ("tried", commit)];
-        let mut given = ExperimentArgs {
-            arms: arms
-                .map(|(name, at)| format!("{name}:={}", self.arm(at)))
-                .to_vec(),
-            ..self.args.experiment.clone()
-        };
+        let mut given = self.args.experiment.clone();
+        given.words.arms = arms
+            .map(|(name, at)| format!("{name}:={}", self.arm(at)))
+            .to_vec();
         match self.subject {
-            Subject::Program(_) if given.vm.is_some() => {
+            Subject::Program(_) if given.words.vm.is_some() => {
                 let trees = [baseline, commit].map(|at| self.tree(at).files());
                 given
                     .expose
                     .extend(trees.map(|tree| tree.display().to_string()));
             }
             // A kernel needs a guest, of which a file may say more.
-            Subject::Kernel if given.file.is_none() && given.vm.is_none() => {
-                given.vm = Some(self.kernels().of(baseline).display().to_string());
+            Subject::Kernel if given.file.is_none() && given.words.vm.is_none() => {
+                given.words.vm = Some(self.kernels().of(baseline).display().to_string());
             }
             _ => {}
         }
@@ -461,10 +459,8 @@ fn boots_kernels(given: &ExperimentArgs) -> Result<(), CliError> {
     if given.file.is_none() {
         return Ok(());
     }
-    let unchanged = ExperimentArgs {
-        arms: vec!["default".to_owned()],
-        ..given.clone()
-    };
+    let mut unchanged = given.clone();
+    unchanged.words.arms = vec!["default".to_owned()];
     let target = wanted(&unchanged)?.experiment.target;
     let can = target::can(&target).map_err(PlanError::from)?;
     match can.kernels && !can.reboots {
@@ -487,7 +483,8 @@ fn subject(args: &BisectArgs) -> Result<Subject<'_>, CliError> {
         None => Subject::Scheduler,
     };
     let given = &args.experiment;
-    if given.file.is_none() && given.workloads.is_empty() && given.command.is_empty() {
+    let words = &given.words;
+    if given.file.is_none() && words.workloads.is_empty() && words.command.is_empty() {
         let remedy = match subject {
             Subject::Program(_) => {
                 "the command that is measured, after --: -- sh -c '$PROGRAM --size 3'"
@@ -496,8 +493,8 @@ fn subject(args: &BisectArgs) -> Result<Subject<'_>, CliError> {
         };
         return Err(CliError::usage("bisect needs a workload", remedy));
     }
-    let elsewhere = given.target.as_deref().or(given.clock.as_deref());
-    match (subject, elsewhere, given.target.as_deref()) {
+    let elsewhere = words.target.as_deref().or(words.clock.as_deref());
+    match (subject, elsewhere, words.target.as_deref()) {
         (Subject::Program(_), Some(elsewhere), _) => Err(CliError::usage(
             format!("a program that is built here is not there on {elsewhere}"),
             "measure it on this machine, or in a guest: --vm debian:sid",

@@ -49,8 +49,8 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
 /// Nothing but the baseline is measured, so the command line need not name it.
 fn of_one_arm(args: &ExperimentArgs) -> ExperimentArgs {
     let mut args = args.clone();
-    if args.file.is_none() && args.arms.is_empty() {
-        args.arms.push("default".to_owned());
+    if args.file.is_none() && args.words.arms.is_empty() {
+        args.words.arms.push("default".to_owned());
     }
     args
 }

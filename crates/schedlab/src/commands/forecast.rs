@@ -7,7 +7,7 @@ use crate::measure::{Measured, measure_anew};
 use crate::opened::Opened;
 use crate::output;
 use crate::output::{Plain, note};
-use crate::request::{Wanted, measurable, override_stop, wanted};
+use crate::request::{Wanted, keys, measurable, wanted};
 use model::{Experiment, Workload};
 use report::forecast::{Forecast, Question, Source};
 use results::ResultSet;
@@ -156,8 +156,9 @@ fn earlier(args: &PlanArgs) -> Result<(Experiment, Vec<Run>), CliError> {
             let mut experiment = runs[0].results.experiment.clone();
             // A pilot ended early, and a run may have; the question is what time buys.
             experiment.stop.max_blocks = MOST_BLOCKS;
-            override_stop(&mut experiment, &args.experiment)?;
-            experiment
+            let mut keys = keys(&args.experiment);
+            keys.retain(|key| key.name == "seed" || key.name.starts_with("stop."));
+            plan::lay_over(experiment, &keys)?
         }
     };
     Ok((experiment, runs))

@@ -2,7 +2,7 @@
 //! in nothing but what is collected run in blocks like any other arms; the baseline
 //! collects nothing.
 
-use crate::args::{ExperimentArgs, OverheadArgs};
+use crate::args::{ExperimentArgs, OverheadArgs, WordArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain, note};
@@ -18,8 +18,11 @@ use std::process::ExitCode;
 
 pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
     let asked = measurable(&ExperimentArgs {
-        workloads: vec![args.workload.clone()],
-        arms: vec!["default".to_owned()],
+        words: WordArgs {
+            workloads: vec![args.workload.clone()],
+            arms: vec!["default".to_owned()],
+            ..WordArgs::default()
+        },
         budget: args.budget.clone(),
         max_blocks: Some(args.max_blocks),
         ..ExperimentArgs::default()
@@ -29,6 +32,8 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
     here.retain(|def| !absent.contains_key(def.name));
     let wanted = Wanted {
         experiment: on_and_off(asked.experiment, &here),
+        // The text has none of these arms.
+        source: None,
         ..asked
     };
     let Measured { results, outcome } =
@@ -81,7 +86,7 @@ fn on_and_off(experiment: Experiment, collectors: &[&CollectorDef]) -> Experimen
         arms: none.chain(each).collect(),
         baseline: 0,
         aa_arm: None,
-        trace: None,
+        observe: experiment.observe.without_trace(),
         stop: StopRule {
             // What is the same within it counts as cheap.
             smallest_effect: COSTLY,
@@ -218,11 +223,8 @@ mod tests {
 
     #[test]
     fn the_baseline_collects_nothing_and_each_arm_one_thing() {
-        let experiment = plan::parse_command_line(&plan::CommandLine {
-            arms: vec!["default".to_owned()],
-            workloads: vec!["wakeup".to_owned()],
-            ..plan::CommandLine::default()
-        });
+        let text = "[[arm]]\nname = \"default\"\n[[workload]]\nkind = \"wakeup\"\n";
+        let experiment = plan::parse_experiment("x.toml", text);
         let arms = on_and_off(experiment.unwrap(), &COLLECTORS).arms;
         assert_eq!(arms.len(), 1 + COLLECTORS.len());
         assert_eq!(arms[0].collect, Some(Vec::new()));

@@ -90,7 +90,7 @@ struct Units {
 impl Units {
     fn of(args: &ServiceInstall) -> Result<Self, CliError> {
         // An experiment that cannot be read is found now, and not in the night.
-        let (experiment, _) = from_file(&args.file)?;
+        let (experiment, _) = from_file(&args.file, &[])?;
         Notices::to(&args.notify)?;
         if let Some(url) = args.notify.iter().find(|to| to.starts_with("http")) {
             let what = format!("{url} would stand in a unit that everybody may read");

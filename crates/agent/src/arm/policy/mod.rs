@@ -173,7 +173,7 @@ fn check_deadline(root: &Path, arm: &Arm, wanted: &Policy, workload: &Workload) 
 mod tests {
     use super::*;
     use ::tests::tree;
-    use model::{StopRule, TargetSpec};
+    use model::{Observe, StopRule, TargetSpec};
 
     fn experiment(arms: Vec<Arm>) -> Experiment {
         Experiment {
@@ -186,9 +186,7 @@ mod tests {
             workloads: vec![crate::fixture::command()],
             pause_ns: 0,
             stop: StopRule::default(),
-            collect: None,
-            perf: Vec::new(),
-            trace: None,
+            observe: Observe::default(),
             aa_arm: None,
         }
     }

@@ -75,7 +75,7 @@ pub fn watched(spec: &TrialSpec) -> Option<String> {
     if wanted.iter().all(|def| def.name != DEF.name) {
         return None;
     }
-    let trace = spec.trace.clone().unwrap_or_default();
+    let trace = spec.observe.trace.clone().unwrap_or_default();
     let log = load::watched_log(&spec.workload, &spec.load, &trace);
     log.ok().map(str::to_owned)
 }
