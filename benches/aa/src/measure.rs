@@ -163,7 +163,7 @@ fn interleaved(results: &ResultSet, injected: f64) -> Result<Vec<Record>, Box<dy
     let machine_ns = machine_ns(results);
     let load_average = load_average();
     let records: Vec<Record> = table
-        .comparisons()
+        .all_comparisons()
         .map(|c| {
             Record::Interleaved(Interleaved {
                 injected_percent: injected,

@@ -57,7 +57,7 @@ fn call(slower: &[f64], other: &[f64], rule: Rule) -> std::cmp::Ordering {
     let change = mean(slower) / mean(other) - 1.0;
     let differs = match rule {
         Rule::Percentage => change.abs() > SMALLEST_EFFECT,
-        Rule::Welch => t_test::welch(slower, other, ALPHA).is_some_and(|test| test.p < ALPHA),
+        Rule::Welch => t_test::welch_test(slower, other, ALPHA).is_some_and(|test| test.p < ALPHA),
     };
     match differs {
         true => change.total_cmp(&0.0),

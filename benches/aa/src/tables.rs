@@ -67,7 +67,7 @@ fn equal_row(name: &str, records: &[&Interleaved]) -> String {
 /// `2.0 % [0.5, 5.0]`.
 fn share(hits: usize, of: usize) -> String {
     let [few, all] = [hits, of].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    match bounds::share(few, all, ALPHA) {
+    match bounds::share_interval(few, all, ALPHA) {
         None => "-".to_owned(),
         Some(interval) => format!(
             "{:.1} % [{:.1}, {:.1}]",

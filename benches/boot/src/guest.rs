@@ -51,17 +51,17 @@ pub fn agent(program: &str) -> Result<Duration, Failure> {
     let mut target = Vm::new(spec(), options);
     target.prepare(KERNEL)?;
     let start = Instant::now();
-    let mut session = target.open(&Boot::default())?;
+    let mut session = target.open_session(&Boot::default())?;
     greet(session.as_mut())?;
     Ok(start.elapsed())
 }
 
 /// The agent's answer to a greeting.
 pub fn greet(session: &mut dyn Session) -> Result<(), Failure> {
-    session.send(&Request::Hello {
+    session.send_request(&Request::Hello {
         protocol: PROTOCOL_VERSION,
     })?;
-    match session.receive(ANSWER)? {
+    match session.receive_reply(ANSWER)? {
         Some(Reply::Hello { .. }) => Ok(()),
         other => Err(format!("the agent said {other:?}").into()),
     }

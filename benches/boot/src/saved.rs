@@ -19,9 +19,9 @@ pub fn rounds(program: &str, image: &str, rounds: u32) -> Result<(), Failure> {
     };
     let mut target = Vm::new(spec, options);
     target.prepare(guest::KERNEL)?;
-    let mut session = target.open(&Boot::default())?;
+    let mut session = target.open_session(&Boot::default())?;
     guest::greet(session.as_mut())?;
-    let saved = session.save()?;
+    let saved = session.save_machine()?;
     println!("saved: {} MiB", saved.bytes >> 20);
     let mut again = Series::new("agent answers again");
     for round in 0..rounds {

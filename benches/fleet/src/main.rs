@@ -42,7 +42,7 @@ fn main() -> Outcome<()> {
         _ => return Err("usage: fleet [MACHINES SECONDS]".into()),
     };
     let experiment = experiment();
-    let plan = schedule::plan(&experiment);
+    let plan = schedule::plan_blocks(&experiment);
     let pool = Pool::new(&experiment, &plan);
     let dir = tempfile::tempdir()?;
     let stop = AtomicBool::new(false);
@@ -50,7 +50,7 @@ fn main() -> Outcome<()> {
     let trials = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..machines)
             .map(|machine| {
-                let (member, stop) = (pool.member(&[]), &stop);
+                let (member, stop) = (pool.add_member(&[]), &stop);
                 let (experiment, dir) = (&experiment, dir.path());
                 scope.spawn(move || one(machine, experiment, member, dir, stop))
             })
@@ -86,7 +86,7 @@ fn one(
         seed: schedule::machine_seed(experiment.seed, &machine.to_string()),
         ..experiment.clone()
     };
-    let plan = schedule::plan(&experiment);
+    let plan = schedule::plan_blocks(&experiment);
     let dir = dir.join(machine.to_string());
     let mut writer = Writer::create(&dir, manifest(&experiment), None, &experiment, &plan)?;
     let mut trials = 0;
@@ -110,7 +110,7 @@ fn one(
     let mut count = |event: runner::Event| {
         trials += usize::from(matches!(event, runner::Event::TrialEnded { .. }));
     };
-    runner::run(
+    runner::run_plan(
         &experiment,
         &plan,
         &mut target,
@@ -157,7 +157,7 @@ fn experiment() -> Experiment {
             name: "make".to_owned(),
             metrics: vec!["wall_time".to_owned()],
             time_limit_ns: 60_000_000_000,
-            ..Workload::new(Kind::new("command").with("argv", vec!["make"]))
+            ..Workload::new(Kind::new("command").with_param("argv", vec!["make"]))
         }],
         pause_ns: 0,
         stop: StopRule {

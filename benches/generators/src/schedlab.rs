@@ -50,7 +50,7 @@ impl Side for Schedlab {
 impl Schedlab {
     fn kind(&self) -> Kind {
         match self.speaks {
-            Speaks::Http => http::KIND.of(&HttpLoad {
+            Speaks::Http => http::KIND.with_params(&HttpLoad {
                 url: "/".to_owned(),
                 method: "GET".to_owned(),
                 headers: Default::default(),
@@ -59,7 +59,7 @@ impl Schedlab {
                 setup: Vec::new(),
                 ramps: None,
             }),
-            Speaks::Memcached => memcached::KIND.of(&Memcached {
+            Speaks::Memcached => memcached::KIND.with_params(&Memcached {
                 address: None,
                 gets_percent: 100.0,
                 keys: KEYS,
@@ -86,8 +86,8 @@ impl Schedlab {
         };
         let workload = Workload {
             client: Some(client),
-            warmup_ns: model::nanos(SETTLE),
-            duration_ns: model::nanos(load.window),
+            warmup_ns: model::whole_nanos(SETTLE),
+            duration_ns: model::whole_nanos(load.window),
             ..Workload::new(self.kind())
         };
         let rate = load.rate_per_sec.unwrap_or(BEYOND_REACH_PER_SEC);

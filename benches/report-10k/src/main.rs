@@ -15,7 +15,7 @@
 )]
 
 use report::{FORMATS, Format, Options, Table};
-use results::merge::{Part, merge};
+use results::merge::{Part, merge_runs};
 use results::{Manifest, ResultSet};
 use std::error::Error;
 use std::path::Path;
@@ -85,7 +85,7 @@ fn merged(all: &Path, dir: &Path, trials: u32, machines: u32) -> Outcome<usize> 
         ..run.manifest.clone()
     });
     let started = Instant::now();
-    merge(&parts, dir, manifest.ok_or("no machines")?)?;
+    merge_runs(&parts, dir, manifest.ok_or("no machines")?)?;
     let seconds = started.elapsed().as_secs_f64();
     println!("merged from {machines} machines in {seconds:.1} s");
     Ok(runs.iter().map(|run| run.trials.len()).sum())
@@ -137,7 +137,7 @@ fn child(dir: &Path, format: &Format) -> Outcome<Run> {
 }
 
 fn once_in_this_process(dir: &Path, format: &str) -> Outcome<()> {
-    let format = Format::named(format);
+    let format = Format::find_by_name(format);
     let started = Instant::now();
     let results = ResultSet::read(dir)?;
     let read = started.elapsed();
@@ -145,7 +145,7 @@ fn once_in_this_process(dir: &Path, format: &str) -> Outcome<()> {
     let judged = started.elapsed();
     let format = format.ok_or("no such format")?;
     let report = format
-        .render(&table, &results, &Options::default())?
+        .render_report(&table, &results, &Options::default())?
         .into_string();
     let seconds = started.elapsed().as_secs_f64();
     eprintln!("read {read:?}, judged after {judged:?}");

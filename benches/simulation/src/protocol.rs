@@ -70,7 +70,7 @@ impl Protocol {
             Protocol::Peeking(every) => until_significant(machine, every),
             Protocol::Percentage(runs) => fixed(machine, runs, differs_by_percentage),
             Protocol::Welch(runs) => fixed(machine, runs, |changed, baseline| {
-                t_test::welch(changed, baseline, ALPHA).is_some_and(|test| test.p < ALPHA)
+                t_test::welch_test(changed, baseline, ALPHA).is_some_and(|test| test.p < ALPHA)
             }),
             Protocol::MannWhitney(runs) => fixed(machine, runs, |changed, baseline| {
                 rank::mann_whitney_p(changed, baseline).is_some_and(|p| p < ALPHA)

@@ -172,7 +172,7 @@ fn measure(setup: &Setup, policy: Policy, effect: f64, report: u32) -> Vec<Cell>
 
 fn survivors(cells: &[Cell]) -> Vec<bool> {
     let e_values: Vec<f64> = cells.iter().map(|cell| cell.judgement.e_value).collect();
-    ebh::survivors(&e_values, ALPHA)
+    ebh::find_survivors(&e_values, ALPHA)
 }
 
 fn count(calls: &[bool]) -> u32 {

@@ -163,7 +163,7 @@ impl Test {
             // A burst may move the mean to the other side.
             let centre = || match self {
                 Test::SafeT | Test::MeanSquare => moments.mean(),
-                Test::Randomization => randomization::centre(&xs).unwrap_or(0.0),
+                Test::Randomization => randomization::estimate_centre(&xs).unwrap_or(0.0),
             };
             (ln_e >= -ALPHA.ln()).then(|| (pair, centre() > 0.0))
         })

@@ -5,7 +5,7 @@ use crate::collectors::def::At;
 use crate::counters::Reading;
 use crate::stop::Stop;
 use crate::trial::Trial;
-use crate::window::{FIRST_SAMPLE, SAMPLE_EVERY, interrupted};
+use crate::window::{FIRST_SAMPLE, SAMPLE_EVERY, interrupted_stop};
 use model::{Edge, Measurement, Phase, Reply, Request};
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ impl Trial<'_, '_> {
         self.follow_roles()?;
         self.observe(Phase::Before, None);
         (self.context.say)(Reply::Serving {
-            services: self.roles.listening(),
+            services: self.roles.listening_ports(),
         });
         let root = self.context.root;
         self.hear(&Request::Window { edge: Edge::Opened }, false)?;
@@ -27,14 +27,14 @@ impl Trial<'_, '_> {
             leaders: &leaders,
             interrupt: self.context.interrupt,
         };
-        self.collectors.begin(&at);
-        self.roles.begin(root);
-        self.events.begin();
+        self.collectors.begin_window(&at);
+        self.roles.begin_window(root);
+        self.events.begin_window();
         self.hear(&Request::Window { edge: Edge::Closed }, true)?;
         self.window_ns.1 = self.since_start(Instant::now());
         let last = Reading::at_start(root);
-        self.events.end();
-        self.collectors.end(&at);
+        self.events.end_window();
+        self.collectors.end_window(&at);
         self.observe(Phase::After, None);
         self.prove_roles()?;
         // The services stay for as long as the load is there.
@@ -56,7 +56,7 @@ impl Trial<'_, '_> {
                 Some(other) => {
                     return Err(Stop::Failed(format!("a request out of turn: {other:?}")));
                 }
-                None if self.context.interrupt.is_raised() => return Err(interrupted()),
+                None if self.context.interrupt.is_raised() => return Err(interrupted_stop()),
                 None => {
                     self.check_time()?;
                     self.check_beside()?;

@@ -111,7 +111,7 @@ fn run(
         (Event::Timeout, Ok(_)) => Err(format!(
             "{} did not end within {} and was killed",
             argv.first().map_or("it", String::as_str),
-            model::format_duration_ns(model::nanos(limit))
+            model::format_duration_ns(model::whole_nanos(limit))
         )),
     };
     (output, killed)

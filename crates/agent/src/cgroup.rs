@@ -22,12 +22,12 @@ pub fn members(path: &Path) -> Vec<Pid> {
         let pids = text.lines().filter_map(|line| line.parse::<Pid>().ok());
         found.extend(pids.filter(|pid| *pid > 0));
     }
-    processes::running(found)
+    processes::filter_running(found)
 }
 
 /// Kills every process of the group and removes it; gives those that ran. A group
 /// that is gone is fine.
-pub fn end(path: &Path) -> Result<Vec<Pid>, String> {
+pub fn end_group(path: &Path) -> Result<Vec<Pid>, String> {
     if !path.exists() {
         return Ok(Vec::new());
     }

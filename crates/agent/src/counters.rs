@@ -129,10 +129,10 @@ impl Reading {
     }
 
     /// Counts since `start`.
-    pub fn since(&self, start: &Reading) -> Vec<Measurement> {
+    pub fn counts_since(&self, start: &Reading) -> Vec<Measurement> {
         let mut metrics = vec![
-            USER_TIME.measured(seconds(self.usage.user_ns, start.usage.user_ns)),
-            SYSTEM_TIME.measured(seconds(self.usage.system_ns, start.usage.system_ns)),
+            USER_TIME.to_measurement(seconds(self.usage.user_ns, start.usage.user_ns)),
+            SYSTEM_TIME.to_measurement(seconds(self.usage.system_ns, start.usage.system_ns)),
         ];
         metrics.extend(self.switches_since(start).into_iter().flatten());
         metrics.extend(self.perf_since(start));
@@ -147,8 +147,8 @@ impl Reading {
         let waiting = difference(self.waiting_ns, start.waiting_ns);
         let window_ns = self.at.duration_since(start.at).as_nanos().max(1) as f64;
         let share = |ns: u64| (ns as f64 / window_ns * 100.0).min(100.0);
-        let steal = steal.map(|ns| STEAL.measured(ns as f64 / 1e9));
-        let pressure = waiting.map(|ns| PRESSURE.measured(share(ns)));
+        let steal = steal.map(|ns| STEAL.to_measurement(ns as f64 / 1e9));
+        let pressure = waiting.map(|ns| PRESSURE.to_measurement(share(ns)));
         steal.into_iter().chain(pressure).collect()
     }
 
@@ -163,8 +163,8 @@ impl Reading {
             .involuntary_switches
             .checked_sub(start.usage.involuntary_switches)?;
         Some([
-            VOLUNTARY.measured(voluntary as f64),
-            INVOLUNTARY.measured(involuntary as f64),
+            VOLUNTARY.to_measurement(voluntary as f64),
+            INVOLUNTARY.to_measurement(involuntary as f64),
         ])
     }
 
@@ -183,18 +183,18 @@ impl Reading {
             let faults = self.usage.page_faults.checked_sub(start.usage.page_faults);
             return [
                 self.migrations_since(start)
-                    .map(|n| MIGRATIONS.measured(n as f64)),
-                faults.map(|n| FAULTS.measured(n as f64)),
+                    .map(|n| MIGRATIONS.to_measurement(n as f64)),
+                faults.map(|n| FAULTS.to_measurement(n as f64)),
             ]
             .into_iter()
             .flatten()
             .collect();
         };
-        let counts = now.since(start.perf.unwrap_or_default());
+        let counts = now.counts_since(start.perf.unwrap_or_default());
         vec![
-            SWITCHES.measured(counts.context_switches as f64),
-            MIGRATIONS.measured(counts.migrations as f64),
-            FAULTS.measured(counts.page_faults as f64),
+            SWITCHES.to_measurement(counts.context_switches as f64),
+            MIGRATIONS.to_measurement(counts.migrations as f64),
+            FAULTS.to_measurement(counts.page_faults as f64),
         ]
     }
 }
@@ -211,20 +211,20 @@ fn difference(now: Option<u64>, start: Option<u64>) -> Option<u64> {
 fn of_tree(root: &Path, leader: Pid) -> (Usage, BTreeMap<Pid, u64>) {
     let mut usage = Usage::default();
     let mut migrations = BTreeMap::new();
-    for pid in tasks::tree(root, leader) {
-        if let Some(stat) = tasks::stat(root, pid) {
+    for pid in tasks::process_tree(root, leader) {
+        if let Some(stat) = tasks::read_stat(root, pid) {
             usage.user_ns += stat.user_ns;
             usage.system_ns += stat.system_ns;
             usage.page_faults += stat.page_faults;
         }
         let peak_bytes = tasks::peak_memory_bytes(root, pid).unwrap_or(0);
         usage.peak_memory_bytes = usage.peak_memory_bytes.max(peak_bytes);
-        for tid in tasks::threads(root, pid) {
-            if let Some(switches) = tasks::switches(root, pid, tid) {
+        for tid in tasks::list_threads(root, pid) {
+            if let Some(switches) = tasks::read_switches(root, pid, tid) {
                 usage.voluntary_switches += switches.voluntary;
                 usage.involuntary_switches += switches.involuntary;
             }
-            if let Some(moved) = tasks::migrations(root, pid, tid) {
+            if let Some(moved) = tasks::read_migrations(root, pid, tid) {
                 migrations.insert(tid, moved);
             }
         }
@@ -252,10 +252,10 @@ mod tests {
         Reading {
             at: start + after,
             perf: None,
-            steal_ns: Some(model::nanos(after) / 10),
-            waiting_ns: Some(model::nanos(after) / 4),
+            steal_ns: Some(model::whole_nanos(after) / 10),
+            waiting_ns: Some(model::whole_nanos(after) / 4),
             usage: Usage {
-                user_ns: model::nanos(after),
+                user_ns: model::whole_nanos(after),
                 voluntary_switches: 7,
                 peak_memory_bytes: 4096,
                 ..Usage::default()
@@ -272,7 +272,7 @@ mod tests {
     fn counters_are_differences_over_the_window() {
         let now = Instant::now();
         let start = reading(Duration::ZERO, now);
-        let metrics = reading(Duration::from_secs(2), now).since(&start);
+        let metrics = reading(Duration::from_secs(2), now).counts_since(&start);
         assert_eq!(value(&metrics, "user_time"), Some(2.0));
         assert_eq!(value(&metrics, "steal_time"), Some(0.2));
         assert_eq!(value(&metrics, "psi_cpu_some"), Some(25.0));
@@ -288,7 +288,7 @@ mod tests {
         start.migrations = BTreeMap::from([(7, 500), (8, 10)]);
         let mut last = reading(Duration::from_secs(1), now);
         last.migrations = BTreeMap::from([(8, 12), (9, 3)]);
-        assert_eq!(value(&last.since(&start), "migrations"), Some(5.0));
+        assert_eq!(value(&last.counts_since(&start), "migrations"), Some(5.0));
     }
 
     #[test]
@@ -296,14 +296,17 @@ mod tests {
         let now = Instant::now();
         let mut later = reading(Duration::from_secs(1), now);
         later.usage.voluntary_switches = 3;
-        let metrics = later.since(&reading(Duration::ZERO, now));
+        let metrics = later.counts_since(&reading(Duration::ZERO, now));
         assert_eq!(value(&metrics, "voluntary_switches"), None);
     }
 
     #[test]
     fn what_the_driver_measures_itself_is_not_replaced() {
-        let own = vec![USER_TIME.measured(1.0)];
-        let merged = merge(own, vec![USER_TIME.measured(9.0), STEAL.measured(0.0)]);
+        let own = vec![USER_TIME.to_measurement(1.0)];
+        let merged = merge(
+            own,
+            vec![USER_TIME.to_measurement(9.0), STEAL.to_measurement(0.0)],
+        );
         assert_eq!(value(&merged, "user_time"), Some(1.0));
         assert_eq!(value(&merged, "steal_time"), Some(0.0));
     }
@@ -313,7 +316,7 @@ mod tests {
         let root = Path::new("/");
         let start = Reading::at_start(root);
         let own = std::process::id() as Pid;
-        let metrics = Reading::of_tree(root, own, None).since(&start);
+        let metrics = Reading::of_tree(root, own, None).counts_since(&start);
         assert!(value(&metrics, "user_time").is_some());
     }
 }

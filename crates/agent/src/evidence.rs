@@ -1,6 +1,6 @@
 //! Evidence of what is in force now, read from the kernel.
 
-use crate::arm::ingredient::{At, Change, asks};
+use crate::arm::ingredient::{At, Change, asked_facts};
 use crate::roles::Roles;
 use collect::tasks::{self, Pid};
 use model::readings::KERNEL_RELEASE;
@@ -26,8 +26,8 @@ pub struct Look<'a> {
 /// Reads one point.
 pub fn point(look: &Look, phase: Phase, at_ns: u64) -> EvidencePoint {
     let policies = policies(look.root, look.leaders, phase);
-    let kernel = Fact::found(KERNEL_RELEASE, collect::machine::kernel_release());
-    let mut facts = vec![kernel.wants(look.kernel_release)];
+    let kernel = Fact::new(KERNEL_RELEASE, collect::machine::kernel_release());
+    let mut facts = vec![kernel.with_wanted(look.kernel_release)];
     let at = At {
         root: look.root,
         policies: &policies,
@@ -35,7 +35,7 @@ pub fn point(look: &Look, phase: Phase, at_ns: u64) -> EvidencePoint {
         roles: look.roles,
     };
     facts.extend(look.changes.iter().flat_map(|change| change.facts(&at)));
-    for asked in asks(look.arm) {
+    for asked in asked_facts(look.arm) {
         facts.iter_mut().for_each(|fact| asked.put_into(fact));
     }
     EvidencePoint {
@@ -78,7 +78,7 @@ fn count(found: &mut Vec<RolePolicy>, role: &Role, policy: Policy) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::ingredient::changes;
+    use crate::arm::ingredient::make_changes;
 
     #[test]
     fn the_facts_of_a_process_have_what_its_arm_wants_beside_what_was_found() {
@@ -89,7 +89,7 @@ mod tests {
         let look = Look {
             root: Path::new("/"),
             arm: &arm,
-            changes: &changes(&arm, &workload),
+            changes: &make_changes(&arm, &workload),
             leaders: &[(Role::Load, own), (Role::Server, own)],
             roles: &Roles::default(),
             kernel_release: "0.1",

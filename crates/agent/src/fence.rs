@@ -78,7 +78,7 @@ impl Fence {
 
     /// Processes that carry the mark or are in the group.
     pub fn members(&self) -> Vec<Pid> {
-        let mut found = processes::marked(&self.variable());
+        let mut found = processes::find_marked(&self.variable());
         found.extend(
             self.group
                 .as_deref()
@@ -90,7 +90,7 @@ impl Fence {
 
     /// Kills every process that carries the mark; gives those that ran.
     pub fn kill_marked(&self) -> Result<Vec<Pid>, String> {
-        processes::kill_until_gone(|| processes::marked(&self.variable()))
+        processes::kill_until_gone(|| processes::find_marked(&self.variable()))
     }
 
     /// Kills what left its session and took off the mark: the rest of the group, and
@@ -118,7 +118,7 @@ impl Fence {
     fn is_marked(&self, pid: Pid) -> bool {
         let variable = self.variable();
         for _ in 0..ENVIRONMENT_TRIES {
-            let environment = tasks::environment(Path::new("/"), pid);
+            let environment = tasks::read_environment(Path::new("/"), pid);
             if !environment.is_empty() {
                 let mut entries = environment.split(|byte| *byte == 0);
                 return entries.any(|entry| entry == variable.as_bytes());
@@ -132,7 +132,7 @@ impl Fence {
     pub fn remove(&self) -> Result<(), String> {
         self.group
             .as_deref()
-            .map_or(Ok(()), |group| cgroup::end(group).map(drop))
+            .map_or(Ok(()), |group| cgroup::end_group(group).map(drop))
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Fixed {
 }
 
 /// Write each text, its old one first into the journal.
-pub fn fix(writes: &[Write]) -> Result<Vec<Fixed>, AgentError> {
+pub fn apply_fixes(writes: &[Write]) -> Result<Vec<Fixed>, AgentError> {
     fix_in(&directory()?, writes)
 }
 
@@ -76,7 +76,7 @@ fn overwrite(path: &Path, text: &str) -> std::io::Result<String> {
 fn read(path: &Path) -> std::io::Result<String> {
     let text = doors::read::kernel_text(path)?;
     let text = text.trim_end();
-    let chosen = collect::chosen(text);
+    let chosen = collect::find_chosen(text);
     Ok(chosen.unwrap_or_else(|| text.to_owned()))
 }
 

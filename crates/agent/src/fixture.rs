@@ -4,5 +4,5 @@ use model::{Kind, Workload};
 
 /// A workload that is the command `true`.
 pub fn command() -> Workload {
-    Workload::new(Kind::new("command").with("argv", vec!["true"]))
+    Workload::new(Kind::new("command").with_param("argv", vec!["true"]))
 }

@@ -1,14 +1,16 @@
 //! Does the evidence of a trial prove its arm? A pure function, so that whoever has
 //! the results can ask again.
 
-use crate::arm::ingredient::asks;
+use crate::arm::ingredient::asked_facts;
 use model::{Arm, Evidence, Phase};
 
 /// `Err` says why the trial is void.
 pub fn judge(arm: &Arm, evidence: &Evidence) -> Result<(), String> {
     is_complete(evidence)?;
-    evidence.disagrees().map_or(Ok(()), Err)?;
-    asks(arm).iter().try_for_each(|asked| asked.is_in(evidence))
+    evidence.find_disagreement().map_or(Ok(()), Err)?;
+    asked_facts(arm)
+        .iter()
+        .try_for_each(|asked| asked.is_in(evidence))
 }
 
 fn is_complete(evidence: &Evidence) -> Result<(), String> {
@@ -41,12 +43,12 @@ mod tests {
             points: PHASES.map(point).into(),
             ..Evidence::default()
         };
-        evidence.settle();
+        evidence.merge_facts();
         evidence
     }
 
     fn no_scheduler() -> Fact {
-        Fact::found(SCHEDULER, NONE)
+        Fact::new(SCHEDULER, NONE)
     }
 
     fn with_scheduler(program: &str) -> Arm {
@@ -87,7 +89,7 @@ mod tests {
         for phase in PHASES {
             let evidence = evidence(|at| {
                 let found = if at == phase { "7.2.0" } else { "6.18.0" };
-                let kernel = Fact::found("kernel release", found).wants("6.18.0");
+                let kernel = Fact::new("kernel release", found).with_wanted("6.18.0");
                 vec![no_scheduler(), kernel]
             });
             let why = "the kernel release was 7.2.0, not 6.18.0, ";
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_foreign_scheduler_voids_an_arm_that_has_none() {
-        let evidence = evidence(|_| vec![Fact::found(SCHEDULER, "lavd_1.1.4")]);
+        let evidence = evidence(|_| vec![Fact::new(SCHEDULER, "lavd_1.1.4")]);
         void(
             &Arm::unchanged("default"),
             &evidence,
@@ -112,7 +114,7 @@ mod tests {
         let switched = |normal: &'static str, at: Phase, other: &'static str| {
             evidence(move |phase| {
                 let found = if phase == at { other } else { normal };
-                vec![Fact::found(SCHEDULER, found)]
+                vec![Fact::new(SCHEDULER, found)]
             })
         };
         let default = Arm::unchanged("default");
@@ -136,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_scheduler_has_the_name_of_its_program() {
-        let with = |found| evidence(move |_| vec![Fact::found(SCHEDULER, found)]);
+        let with = |found| evidence(move |_| vec![Fact::new(SCHEDULER, found)]);
         let rusty = with_scheduler("/opt/bin/scx_rusty");
         assert_eq!(judge(&rusty, &with("rusty_1.1.4_x86_64")), Ok(()));
         void(&rusty, &with("lavd_1.1.4"), "was lavd_1.1.4, not rusty");
@@ -153,7 +155,7 @@ mod tests {
         let none = evidence(|_| vec![no_scheduler()]);
         void(&arm, &none, "the policy of the load was not read");
         let with = |role: &'static Role, found| {
-            evidence(move |_| vec![no_scheduler(), Fact::found("policy", found).of(role)])
+            evidence(move |_| vec![no_scheduler(), Fact::new("policy", found).about_role(role)])
         };
         assert_eq!(judge(&arm, &with(&Role::Load, "batch")), Ok(()));
         void(&arm, &with(&Role::Server, "batch"), "load was not read");
@@ -168,8 +170,8 @@ mod tests {
         arm.tunables.extend([slice]);
         let with = |slice: &'static str, weight: &'static str| {
             evidence(move |_| {
-                let slice = Fact::found(readings::tunable("base_slice"), slice);
-                let weight = Fact::found(readings::WEIGHT, weight).of(&Role::Server);
+                let slice = Fact::new(readings::tunable_fact_name("base_slice"), slice);
+                let weight = Fact::new(readings::WEIGHT, weight).about_role(&Role::Server);
                 vec![no_scheduler(), slice, weight]
             })
         };

@@ -54,7 +54,7 @@ impl<'a> Kept<'a> {
 
     /// Keeps a file, or all files below a folder. Links are not followed: they may lead to
     /// files of this machine that are nobody's business.
-    pub fn add(&mut self, of: &str, folder: &Path, path: &str) {
+    pub fn keep_files(&mut self, of: &str, folder: &Path, path: &str) {
         let name = format!("{of}/{path}");
         if let Err(error) = self.add_any(&name, &folder.join(path)) {
             let why = match error.kind() {
@@ -137,7 +137,9 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let mut kept = Kept::new(limit, &mut say);
-        paths.iter().for_each(|path| kept.add("load", folder, path));
+        paths
+            .iter()
+            .for_each(|path| kept.keep_files("load", folder, path));
         let warning = kept.warning().map(|warning| warning.what);
         (pieces, warning)
     }

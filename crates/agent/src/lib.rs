@@ -47,7 +47,7 @@ mod written;
 #[cfg(test)]
 mod fixture;
 
-pub use arm::policy::foreseen as foreseen_warnings;
+pub use arm::policy::foreseen_warnings;
 pub use arm::scheduler::SCHEDULERS_VARIABLE;
 pub use check::check;
 pub use collectors::{
@@ -58,7 +58,7 @@ pub use collectors::{
 };
 pub use counters::METRICS;
 pub use error::AgentError;
-pub use fixes::{Fixed, fix, restore_fixes};
+pub use fixes::{Fixed, apply_fixes, restore_fixes};
 pub use guard::{guard_main, is_busy, restore};
 pub use heard::{Heard, SILENCE};
 pub use journal::{Restored, another_journal_holds_something};

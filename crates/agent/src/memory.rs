@@ -51,7 +51,7 @@ pub fn known_peak(peak_bytes: u64, inherited_bytes: u64) -> u64 {
 /// The peak of a load.
 pub fn peak_of_load(usage: Usage) -> Option<Measurement> {
     let bytes = usage.peak_memory_bytes;
-    (bytes > 0).then(|| PEAK.measured(bytes as f64))
+    (bytes > 0).then(|| PEAK.to_measurement(bytes as f64))
 }
 
 /// The largest peak of each role. Two antagonists are one role.
@@ -63,7 +63,7 @@ pub fn peaks(root: &Path, peaked: &[Peaked]) -> Vec<Measurement> {
         [(PEAK, processes.max()), (PEAK_OF_GROUP, groups.max())]
             .into_iter()
             .filter_map(|(def, bytes)| {
-                let mut figure = def.measured(bytes? as f64);
+                let mut figure = def.to_measurement(bytes? as f64);
                 figure
                     .metric
                     .insert_str(0, prefix(role).unwrap_or_default());
@@ -75,7 +75,7 @@ pub fn peaks(root: &Path, peaked: &[Peaked]) -> Vec<Measurement> {
 
 /// The largest of one process, which is what `ru_maxrss` is of a load.
 fn peak_of_tree(root: &Path, leader: Pid) -> Option<u64> {
-    let tree = tasks::tree(root, leader).into_iter();
+    let tree = tasks::process_tree(root, leader).into_iter();
     tree.filter_map(|pid| tasks::peak_memory_bytes(root, pid))
         .max()
 }

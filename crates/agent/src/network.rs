@@ -30,7 +30,7 @@ impl OwnNetwork {
     }
 
     /// The reason why this process cannot have one.
-    pub fn missing() -> Option<String> {
+    pub fn find_obstacle() -> Option<String> {
         let tried = std::thread::spawn(|| OwnNetwork::enter().map(drop));
         let tried = tried.join();
         tried
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_port_that_is_taken_is_free_in_a_network_of_its_own() {
-        if let Some(why) = OwnNetwork::missing() {
+        if let Some(why) = OwnNetwork::find_obstacle() {
             return ::tests::skipped(why);
         }
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();

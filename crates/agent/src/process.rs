@@ -13,7 +13,7 @@ use collect::perf::Counters;
 use collect::rusage::Usage;
 use collect::sys::wait4;
 use collect::tasks::{self, Pid};
-use doors::started::{Agreed, named, own};
+use doors::started::{Agreed, named_command, own_command};
 use load::{Launch, Output};
 use model::printable::last_lines;
 use rustix::event::{PollFd, PollFlags};
@@ -95,7 +95,7 @@ impl Process {
         let mut command = command(launch, origin);
         connect(&mut command, launch, &stdout, &stderr).map_err(io_error)?;
         let mut environment = Vec::new();
-        let mut read = |pid| environment = tasks::environment(Path::new("/"), pid);
+        let mut read = |pid| environment = tasks::read_environment(Path::new("/"), pid);
         let look: Option<Look> = match launch.environment.is_empty() {
             true => None,
             false => Some(&mut read),
@@ -103,7 +103,7 @@ impl Process {
         let prepare = |pid| {
             let process = open_pidfd(pid).map_err(|e| format!("watch process {pid}: {e}"))?;
             let counters = Counters::on_exec(pid).ok();
-            let stat = tasks::stat(Path::new("/"), pid);
+            let stat = tasks::read_stat(Path::new("/"), pid);
             let start_ticks = stat.map_or(0, |stat| stat.start_ticks);
             let inherited = tasks::peak_memory_bytes(Path::new("/"), pid);
             origin.fence.admit(pid, start_ticks, journal)?;
@@ -231,7 +231,7 @@ impl Process {
         let until = Instant::now() + ENVIRONMENT_LIMIT;
         let mut process = [PollFd::new(&self.process, PollFlags::IN)];
         loop {
-            let environment = tasks::environment(Path::new("/"), self.pid);
+            let environment = tasks::read_environment(Path::new("/"), self.pid);
             let has_ended = !process[0].revents().is_empty();
             if !environment.is_empty() || has_ended || Instant::now() > until {
                 let mut entries = environment.split(|byte| *byte == 0);
@@ -269,7 +269,7 @@ impl Process {
             return Err(io::Error::new(io::ErrorKind::TimedOut, what));
         }
         let ended = self.ended.unwrap_or_else(Instant::now);
-        let wall_ns = model::nanos(ended.duration_since(self.started));
+        let wall_ns = model::whole_nanos(ended.duration_since(self.started));
         drop(self.stdin.take());
         let left = wait4(self.pid)?;
         let mut usage = Usage::from(left.usage);
@@ -301,11 +301,11 @@ fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
 fn command(launch: &Launch, origin: Origin) -> Command {
     let program = launch.argv.first().map_or("", String::as_str);
     let mut command = if program == load::SELF {
-        let mut command = own(origin.executable);
+        let mut command = own_command(origin.executable);
         command.arg0("schedlab");
         command
     } else {
-        named(program, Agreed::by_trial())
+        named_command(program, Agreed::by_trial())
     };
     command
         .args(launch.argv.iter().skip(1))
@@ -499,7 +499,7 @@ mod tests {
         assert_eq!(process.wait(&interrupt, soon()), Event::Interrupted);
         process.kill_rest(&ground.fence).unwrap();
         let variable = format!("{MARKER}={}", ground.fence.mark);
-        assert!(processes::marked(&variable).is_empty());
+        assert!(processes::find_marked(&variable).is_empty());
         assert_eq!(process.reap().unwrap().0.status, "signal 9");
     }
 }

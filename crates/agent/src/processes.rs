@@ -19,8 +19,8 @@ const KILL_TRIES: u64 = 100;
 pub const KILL_LIMIT: Duration = Duration::from_secs(15);
 
 /// Processes that carry `variable` (`NAME=value`) and still run.
-pub fn marked(variable: &str) -> Vec<Pid> {
-    running(tasks::with_environment(Path::new(ROOT), |entry| {
+pub fn find_marked(variable: &str) -> Vec<Pid> {
+    filter_running(tasks::with_environment(Path::new(ROOT), |entry| {
         entry == variable.as_bytes()
     }))
 }
@@ -28,7 +28,7 @@ pub fn marked(variable: &str) -> Vec<Pid> {
 /// Processes of all trials of one agent: their marks begin with its name.
 pub fn marked_by(agent: &str) -> Vec<Pid> {
     let beginnings = [MARKER, SCHEDULER_MARKER].map(|name| format!("{name}={agent}-"));
-    running(tasks::with_environment(Path::new(ROOT), |entry| {
+    filter_running(tasks::with_environment(Path::new(ROOT), |entry| {
         beginnings.iter().any(|b| entry.starts_with(b.as_bytes()))
     }))
 }
@@ -36,13 +36,13 @@ pub fn marked_by(agent: &str) -> Vec<Pid> {
 /// Processes of the session that `pid` leads or led.
 pub fn session(pid: Pid, start_ticks: u64) -> Vec<Pid> {
     let root = Path::new(ROOT);
-    if tasks::stat(root, pid).is_some_and(|leader| leader.start_ticks != start_ticks) {
+    if tasks::read_stat(root, pid).is_some_and(|leader| leader.start_ticks != start_ticks) {
         // The id was given to another process: the session is gone.
         return Vec::new();
     }
-    let mut found = tasks::all(root);
-    found.retain(|p| tasks::stat(root, *p).is_some_and(|stat| stat.session == pid));
-    running(found)
+    let mut found = tasks::list_processes(root);
+    found.retain(|p| tasks::read_stat(root, *p).is_some_and(|stat| stat.session == pid));
+    filter_running(found)
 }
 
 /// Descendants of this process, except `keep` and theirs. The agent is the reaper of
@@ -50,21 +50,23 @@ pub fn session(pid: Pid, start_ticks: u64) -> Vec<Pid> {
 /// started can be anywhere else, whatever it did to its session and environment.
 pub fn descendants(keep: &[Pid]) -> Vec<Pid> {
     let root = Path::new(ROOT);
-    let mut found = tasks::tree(root, std::process::id() as Pid);
+    let mut found = tasks::process_tree(root, std::process::id() as Pid);
     let kept: Vec<Pid> = keep
         .iter()
-        .flat_map(|pid| tasks::tree(root, *pid))
+        .flat_map(|pid| tasks::process_tree(root, *pid))
         .collect();
     // The first is this process.
     found.remove(0);
     found.retain(|pid| !kept.contains(pid));
-    running(found)
+    filter_running(found)
 }
 
 /// Zombies wait for their parent only.
-pub fn running(mut pids: Vec<Pid>) -> Vec<Pid> {
+pub fn filter_running(mut pids: Vec<Pid>) -> Vec<Pid> {
     let root = Path::new(ROOT);
-    pids.retain(|pid| tasks::stat(root, *pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X')));
+    pids.retain(|pid| {
+        tasks::read_stat(root, *pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
+    });
     pids
 }
 
@@ -97,7 +99,7 @@ pub fn are_gone(left: &[Pid]) -> Result<(), String> {
 
 /// `process 7 (sleep, state D)`, with the state of proc(5).
 pub fn describe(pid: Pid) -> String {
-    match tasks::stat(Path::new(ROOT), pid) {
+    match tasks::read_stat(Path::new(ROOT), pid) {
         Some(stat) => format!("process {pid} ({}, state {})", stat.command, stat.state),
         None => format!("process {pid}"),
     }
@@ -118,8 +120,8 @@ pub fn kill_all(pids: &[Pid]) {
 pub fn reap_orphans(keep: &[Pid]) {
     let root = Path::new(ROOT);
     let own = std::process::id() as Pid;
-    for pid in tasks::all(root) {
-        let zombie = tasks::stat(root, pid).is_some_and(|s| s.parent == own && s.state == 'Z');
+    for pid in tasks::list_processes(root) {
+        let zombie = tasks::read_stat(root, pid).is_some_and(|s| s.parent == own && s.state == 'Z');
         if zombie && !keep.contains(&pid) {
             let _ = collect::sys::wait4(pid);
         }
@@ -146,12 +148,12 @@ mod tests {
         let mut child = sleeper(&variable);
         let pid = child.id() as Pid;
         // A new program has its environment only a moment after it was started.
-        while marked(&variable).is_empty() {
+        while find_marked(&variable).is_empty() {
             std::thread::yield_now();
         }
         assert_eq!(marked_by(&agent), [pid]);
         assert!(marked_by(&agent[..agent.len() - 1]).is_empty());
-        let killed = kill_until_gone(|| marked(&variable)).unwrap();
+        let killed = kill_until_gone(|| find_marked(&variable)).unwrap();
         assert_eq!(killed, [pid]);
         assert!(!child.wait().unwrap().success());
     }

@@ -3,7 +3,7 @@
 //! A thread of its own reads the input, so that its end is noticed in the middle of
 //! a trial: then the runner is gone, the workload is stopped, and all is undone.
 
-use crate::arm::policy::foreseen;
+use crate::arm::policy::foreseen_warnings;
 use crate::calibrate::calibrate;
 use crate::error::AgentError;
 use crate::guard::{GuardKeeper, PATIENCE};
@@ -234,7 +234,7 @@ impl Agent {
         folders.unwrap_or_else(|error| tracing::warn!(error));
         let name = new_name();
         let mut guard = GuardKeeper::new(&options, &name);
-        guard.look(&journal)?;
+        guard.ensure_guard(&journal)?;
         let own = Path::new("agent");
         let interrupt = Interrupt::new().map_err(|e| AgentError::io("set up", own, e))?;
         // Orphans of a workload come to us, so that they can be found and reaped.
@@ -278,7 +278,7 @@ impl Agent {
         let reply = match request {
             Request::Hello { protocol } => self.hello(protocol),
             Request::Probe => Reply::System {
-                system: Box::new(collect::system::probe(
+                system: Box::new(collect::system::probe_system(
                     &self.options.root,
                     &[load::programs(), load::command::INSTALLABLE.to_vec()].concat(),
                 )),
@@ -287,7 +287,7 @@ impl Agent {
                 problems: check::check(&self.options.root, &experiment, side),
                 foreseen: match side {
                     Side::Controller => Vec::new(),
-                    Side::Target | Side::Both => foreseen(&self.options.root, &experiment),
+                    Side::Target | Side::Both => foreseen_warnings(&self.options.root, &experiment),
                 },
             },
             Request::Calibrate {
@@ -342,7 +342,7 @@ impl Agent {
                 .unwrap_or_else(unrestored)
             }
             None if spec.turns.is_some() => self.on_a_clean_machine(inbox, say, |context| {
-                let spec = turns::resolved(spec);
+                let spec = turns::resolve_arms(spec);
                 Ok(turns::reply(trial::run_in_turns(context, &spec)?))
             }),
             None => self.on_a_clean_machine(inbox, say, |context| {
@@ -387,7 +387,7 @@ impl Agent {
                 "Leave the state directory alone while schedlab runs.",
             );
         }
-        self.guard.look(&self.journal)
+        self.guard.ensure_guard(&self.journal)
     }
 
     /// Remains of an earlier trial that cannot be undone or ended.

@@ -23,7 +23,7 @@ pub fn limit(load: Duration) -> Duration {
 }
 
 /// Waits until the machine is at rest, or the limit is over; true where it was interrupted.
-pub fn settle(root: &Path, interrupt: &Interrupt, limit: Duration) -> bool {
+pub fn wait_for_rest(root: &Path, interrupt: &Interrupt, limit: Duration) -> bool {
     let look = (limit / LOOKS).max(LEAST_LOOK);
     until_rest(
         limit,
@@ -47,7 +47,7 @@ fn until_rest(
         }
         waited += look;
         let now = read();
-        let Some(spent) = now.zip(before).map(|(now, before)| now.since(before)) else {
+        let Some(spent) = now.zip(before).map(|(now, before)| now.time_since(before)) else {
             // Nothing tells when it is at rest.
             continue;
         };

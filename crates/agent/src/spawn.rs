@@ -112,8 +112,12 @@ mod tests {
         let mut shown = (String::new(), Vec::new(), Some(0));
         let mut look = |pid: i32| {
             let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-            let ran = collect::tasks::stat(root, pid).map(|stat| stat.user_ns);
-            shown = (comm.unwrap(), collect::tasks::environment(root, pid), ran);
+            let ran = collect::tasks::read_stat(root, pid).map(|stat| stat.user_ns);
+            shown = (
+                comm.unwrap(),
+                collect::tasks::read_environment(root, pid),
+                ran,
+            );
         };
         let mut command = Command::new("sh");
         command.args(["-c", "exit 3"]).env_clear().env("GIVEN", "1");

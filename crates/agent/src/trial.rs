@@ -17,7 +17,7 @@ use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, stack};
 use crate::stop::Stop;
 use crate::turns::{self, OfArm};
-use crate::window::interrupted;
+use crate::window::interrupted_stop;
 use crate::written::Files;
 use crate::{counters, files, settle};
 use collect::tasks::Pid;
@@ -55,7 +55,7 @@ impl Context<'_> {
     pub fn progress(&mut self, step: impl Into<String>, limit: Duration) {
         (self.say)(Reply::Progress {
             step: step.into(),
-            limit_ns: model::nanos(limit),
+            limit_ns: model::whole_nanos(limit),
         });
     }
 }
@@ -156,7 +156,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let started_unix_ns = model::nanos(since_epoch);
+        let started_unix_ns = model::whole_nanos(since_epoch);
         let mut fence = |mark| Fence::set_up(context.root, mark, context.journal);
         let on_a_stage = stage.is_some();
         let own = fence(context.mark.clone())?;
@@ -182,7 +182,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             window_ns: (0, 0),
             evidence: Evidence::default(),
             kernel_release: collect::machine::kernel_release(),
-            changes: ingredient::changes(&spec.arm, &spec.workload),
+            changes: ingredient::make_changes(&spec.arm, &spec.workload),
             metrics: Vec::new(),
             trace: None,
             of_arms: Vec::new(),
@@ -208,7 +208,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             calibration: spec.calibration.clone(),
             seed: spec.seed,
             handicap_percent: spec.arm.handicap_percent,
-            watch: trace::watched(spec),
+            watch: trace::watched_log(spec),
             turns: spec.turns.as_ref().map(|taking| taking.turns.clone()),
             handicaps: handicaps(spec),
             guests: hypervisor::place(&spec.arm),
@@ -241,7 +241,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         if let Some(taking) = &spec.turns {
             return self.measure_turns(&*driver, &job, &launch, taking);
         }
-        let files = Files::before(&launch);
+        let files = Files::before_launch(&launch);
         let (mut output, counters) = self.run_workload(&launch)?;
         output.files = files.texts();
         self.prove()?;
@@ -276,7 +276,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         };
         let mut process = self.start(&launch, None)?;
         let ended = self.wait_for_exit(&mut process);
-        let (output, _) = self.end(process, ended)?;
+        let (output, _) = self.end_process(process, ended)?;
         if output.success {
             return Ok(());
         }
@@ -295,7 +295,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         self.context
             .progress("waiting as long as another arm took", left + KILL_LIMIT);
         match self.context.interrupt.wait(left) {
-            true => Err(interrupted()),
+            true => Err(interrupted_stop()),
             false => Ok(()),
         }
     }
@@ -307,8 +307,8 @@ impl<'a, 'c> Trial<'a, 'c> {
         let limit = settle::limit(Duration::from_nanos(load_ns));
         self.context
             .progress("waiting until the machine is at rest", limit + KILL_LIMIT);
-        match settle::settle(self.context.root, self.context.interrupt, limit) {
-            true => Err(interrupted()),
+        match settle::wait_for_rest(self.context.root, self.context.interrupt, limit) {
+            true => Err(interrupted_stop()),
             false => Ok(()),
         }
     }
@@ -418,7 +418,7 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     /// Ends the roles; gives the errors of those that could not be ended.
     fn end_roles(&mut self) -> Vec<String> {
-        let (outputs, errors) = self.roles.end(&self.beside);
+        let (outputs, errors) = self.roles.end_all(&self.beside);
         for (name, output) in outputs {
             let text = output.stdout + &output.stderr;
             files::send(self.context.say, &format!("{name}.log"), &text);
@@ -461,7 +461,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     /// From here on the time limit of the load holds. A load on the controller is prepared
     /// within that time too.
     fn start_collectors(&mut self) {
-        let wanted = collectors::wanted(self.spec);
+        let wanted = collectors::wanted_collectors(self.spec);
         let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
         let limit = match self.spec.part {
             Part::Beside => (limit + KILL_LIMIT) * 2,
@@ -487,7 +487,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     fn prove(&mut self) -> Result<(), Stop> {
         self.check_arm()?;
         self.roles.prove_parts()?;
-        self.evidence.settle();
+        self.evidence.merge_facts();
         judge(self.arm, &self.evidence).map_err(|why| {
             let reason = self.changes.iter_mut().find_map(|change| change.reason());
             Stop::Void(match reason {
@@ -541,7 +541,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     fn keep_trace(&mut self, worst: Option<&Worst>, log: &str) {
-        let kept = self.collectors.keep(worst, &self.spec.label, log);
+        let kept = self.collectors.keep_trace(worst, &self.spec.label, log);
         if let Some((trace, bytes)) = kept {
             kept::send(self.context.say, WORST_FILE, &bytes);
             self.trace = Some(trace);
@@ -551,10 +551,14 @@ impl<'a, 'c> Trial<'a, 'c> {
     /// The figures of the collectors, whose files and warnings go their ways.
     fn collect(&mut self, counters: &[Measurement]) -> Vec<Measurement> {
         let elsewhere = hypervisor::has_guests(&self.spec.workload);
-        let mut collected = self.collectors.collected(counters, elsewhere);
+        let mut collected = self.collectors.collected_results(counters, elsewhere);
         if self.spec.workload.kind.name() == load::command::NAME {
             let root = self.context.root;
-            let reached: Vec<Pid> = self.changes.iter().flat_map(|c| c.reaches(root)).collect();
+            let reached: Vec<Pid> = self
+                .changes
+                .iter()
+                .flat_map(|c| c.reached_processes(root))
+                .collect();
             self.collectors
                 .mark_work_elsewhere(root, &reached, &mut collected);
         }
@@ -640,7 +644,8 @@ impl<'a, 'c> Trial<'a, 'c> {
             let Some(folder) = self.roles.folder_of(name) else {
                 continue;
             };
-            keep.iter().for_each(|path| kept.add(name, &folder, path));
+            keep.iter()
+                .for_each(|path| kept.keep_files(name, &folder, path));
         }
         let warning = kept.warning();
         self.warnings.extend(warning);
@@ -660,7 +665,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     fn into_result(mut self, outcome: Result<(), Stop>, undone: Result<(), String>) -> TrialResult {
-        self.evidence.settle();
+        self.evidence.merge_facts();
         let mut warnings = self.warnings;
         if let Err(what) = &undone {
             warnings.push(Warning {
@@ -681,7 +686,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         TrialResult {
             state,
             started_unix_ns: self.started_unix_ns,
-            elapsed_ns: model::nanos(self.start.elapsed()),
+            elapsed_ns: model::whole_nanos(self.start.elapsed()),
             window_start_ns: self.window_ns.0,
             window_end_ns: self.window_ns.1.max(self.window_ns.0),
             evidence: self.evidence,

@@ -13,7 +13,7 @@ use crate::process::{Event, Process};
 use crate::processes::KILL_LIMIT;
 use crate::stop::Stop;
 use crate::trial::Trial;
-use crate::window::interrupted;
+use crate::window::interrupted_stop;
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Parsed, TurnFigures, phase};
 use model::turns::VoidWindow;
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The spec with arms that say all that any of them changes, so that each turn sets and proves it.
-pub fn resolved(spec: &TrialSpec) -> TrialSpec {
+pub fn resolve_arms(spec: &TrialSpec) -> TrialSpec {
     let mut spec = spec.clone();
     let Some(taking) = &mut spec.turns else {
         return spec;
@@ -33,7 +33,7 @@ pub fn resolved(spec: &TrialSpec) -> TrialSpec {
     // What an arm changes of a daemon is taken back after its turn, so other arms need no value for it.
     let is_of_daemon = taking.arms.iter().any(|arm| arm.to == Role::Daemon);
     let named = |ingredient: &&dyn Ingredient| !is_of_daemon || ingredient.roles().is_empty();
-    for ingredient in INGREDIENTS.all().filter(named) {
+    for ingredient in INGREDIENTS.iter().filter(named) {
         ingredient.name_in_all(&mut taking.arms, &spec.workload);
     }
     let first = taking.turns.order.first().map_or(0, |turn| turn.arm);
@@ -114,7 +114,7 @@ impl<'a> Trial<'a, '_> {
             Ok(turned) => (turned, self.wait_for_exit(&mut process)),
             Err(stop) => (Vec::new(), Err(stop)),
         };
-        let (output, _) = self.end(process, ended)?;
+        let (output, _) = self.end_process(process, ended)?;
         if !output.success {
             return Err(crate::trial::failed_with("the workload", &output));
         }
@@ -198,7 +198,7 @@ impl<'a> Trial<'a, '_> {
                         return Ok(Instant::now() + Duration::from_nanos(left));
                     }
                 }
-                Event::Interrupted => return Err(interrupted()),
+                Event::Interrupted => return Err(interrupted_stop()),
                 Event::Exited => return Err(crate::window::ended_early(process, "opens")),
                 Event::Timeout => self.check_time()?,
             }
@@ -234,7 +234,7 @@ impl<'a> Trial<'a, '_> {
         loop {
             match process.wait(self.context.interrupt, until) {
                 Event::Line(_) => {}
-                Event::Interrupted => return Err(interrupted()),
+                Event::Interrupted => return Err(interrupted_stop()),
                 Event::Exited => return Err(crate::window::ended_early(process, phase::END)),
                 Event::Timeout => {
                     self.check_time()?;
@@ -256,18 +256,18 @@ impl<'a> Trial<'a, '_> {
         self.take_back()?;
         self.look_at_guard()?;
         self.arm = arm;
-        self.changes = ingredient::changes(arm, &self.spec.workload);
+        self.changes = ingredient::make_changes(arm, &self.spec.workload);
         let changed = self.apply().and_then(|()| self.equip(load));
         if self.changes.iter().any(|change| change.step().is_some()) {
             self.say_measuring();
         }
         let mut turned = Turned {
             evidence: Evidence {
-                points: vec![self.look(Phase::Before, Some(load))],
+                points: vec![self.read_evidence(Phase::Before, Some(load))],
                 scheduler_binary: self.changes.iter().find_map(|c| c.program().cloned()),
                 ..Evidence::default()
             },
-            change_ns: model::nanos(start.elapsed()),
+            change_ns: model::whole_nanos(start.elapsed()),
             void: changed.err().map(|stop| stop.in_words()),
         };
         let limit_ns = turns.lengths.washout_ns / 2;
@@ -283,7 +283,7 @@ impl<'a> Trial<'a, '_> {
 
     /// Nothing is put in force that nobody would undo.
     fn look_at_guard(&mut self) -> Result<(), Stop> {
-        let looked = self.context.guard.look(self.context.journal);
+        let looked = self.context.guard.ensure_guard(self.context.journal);
         self.warnings.extend(self.context.guard.take_warnings());
         looked.map_err(|e| Stop::Failed(e.to_string()))
     }
@@ -318,7 +318,7 @@ impl<'a> Trial<'a, '_> {
 
     /// Reads at the end of a window that its arm is still in force, and judges it.
     fn close(&mut self, load: Pid, turned: &mut Turned) {
-        let point = self.look(Phase::After, Some(load));
+        let point = self.read_evidence(Phase::After, Some(load));
         turned.evidence.points.push(point);
         if turned.void.is_none() {
             turned.void = judge(self.arm, &turned.evidence).err();
@@ -388,11 +388,11 @@ fn of_arm(
             }
         }
     }
-    evidence.settle();
+    evidence.merge_facts();
     if let Some(void) = windows
         .void
         .first()
-        .filter(|_| windows.counted().is_empty())
+        .filter(|_| windows.counted_pairs().is_empty())
     {
         let why = format!("no window of {} counts: {}", arm.name, void.why);
         return Err(Stop::Void(why));

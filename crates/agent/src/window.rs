@@ -50,7 +50,7 @@ impl<'a> Trial<'a, '_> {
                 cpus::keep_tree(root, pid, cpus)?;
             }
             if let Some(group) = group {
-                group.add(pid).map_err(|e| e.to_string())?;
+                group.add_process(pid).map_err(|e| e.to_string())?;
             }
             if let Some(policy) = policy {
                 policy::apply_before_exec(pid, policy).map_err(with_remedy)?;
@@ -64,7 +64,7 @@ impl<'a> Trial<'a, '_> {
             SpawnError::Refused(why) => Stop::Void(why),
             error => Stop::Failed(error.to_string()),
         })?;
-        if !self.collectors.wants(&switches::DEF) {
+        if !self.collectors.is_wanted(&switches::DEF) {
             process.counters = None;
         }
         self.roles.load_environment.clone_from(&process.environment);
@@ -75,10 +75,10 @@ impl<'a> Trial<'a, '_> {
     pub fn run_whole(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
         let policy = self.policy_of_load();
         self.follow_roles()?;
-        self.roles.begin(self.context.root);
-        self.events.begin();
+        self.roles.begin_window(self.context.root);
+        self.events.begin_window();
         let beside: Vec<(Role, Pid)> = self.roles.leaders().collect();
-        self.collectors.begin(&At {
+        self.collectors.begin_window(&At {
             root: self.context.root,
             leaders: &beside,
             interrupt: self.context.interrupt,
@@ -92,8 +92,8 @@ impl<'a> Trial<'a, '_> {
         if ended.is_ok() {
             self.window_ns.1 = self.since_start(Instant::now());
             self.tell(Edge::Closed);
-            self.events.end();
-            self.collectors.end(&At {
+            self.events.end_window();
+            self.collectors.end_window(&At {
                 root: self.context.root,
                 leaders: &beside,
                 interrupt: self.context.interrupt,
@@ -102,9 +102,9 @@ impl<'a> Trial<'a, '_> {
         }
         let ended = ended.and_then(|()| self.prove_roles());
         let mut counters = process.counters.take();
-        let (output, usage) = self.end(process, ended)?;
+        let (output, usage) = self.end_process(process, ended)?;
         let last = Reading::at_end(self.context.root, counters.as_mut(), usage);
-        Ok((output, last.since(&first)))
+        Ok((output, last.counts_since(&first)))
     }
 
     /// The process says when its window opens and closes.
@@ -118,8 +118,9 @@ impl<'a> Trial<'a, '_> {
             Ok(readings) => (Some(readings), Ok(())),
             Err(stop) => (None, Err(stop)),
         };
-        let (output, usage) = self.end(process, ended)?;
-        let counters = readings.map(|(first, last)| last.with_switches_of(usage).since(&first));
+        let (output, usage) = self.end_process(process, ended)?;
+        let counters =
+            readings.map(|(first, last)| last.with_switches_of(usage).counts_since(&first));
         Ok((output, counters.unwrap_or_default()))
     }
 
@@ -148,15 +149,15 @@ impl<'a> Trial<'a, '_> {
             leaders: &leaders,
             interrupt: self.context.interrupt,
         };
-        self.collectors.begin(&at);
-        self.roles.begin(root);
-        self.events.begin();
+        self.collectors.begin_window(&at);
+        self.roles.begin_window(root);
+        self.events.begin_window();
         self.expect(process, phase::END)?;
         self.window_ns.1 = self.since_start(Instant::now());
         self.tell(Edge::Closed);
         let last = Reading::of_tree(root, process.pid, process.counters.as_mut());
-        self.events.end();
-        self.collectors.end(&at);
+        self.events.end_window();
+        self.collectors.end_window(&at);
         self.observe(Phase::After, Some(process.pid));
         self.prove_roles()?;
         let _ = process.send(&format!("{}\n", phase::SEEN));
@@ -170,8 +171,8 @@ impl<'a> Trial<'a, '_> {
         loop {
             match process.wait(self.context.interrupt, self.until.min(next_sample)) {
                 Event::Line(found) if found == line => return Ok(()),
-                Event::Line(other) => self.collectors.heard(&other),
-                Event::Interrupted => return Err(interrupted()),
+                Event::Line(other) => self.collectors.hear_line(&other),
+                Event::Interrupted => return Err(interrupted_stop()),
                 Event::Exited => return Err(ended_early(process, line)),
                 Event::Timeout => {
                     self.check_time()?;
@@ -196,7 +197,7 @@ impl<'a> Trial<'a, '_> {
             match process.wait(self.context.interrupt, self.until.min(wake)) {
                 Event::Exited => return Ok(()),
                 Event::Line(_) => {}
-                Event::Interrupted => return Err(interrupted()),
+                Event::Interrupted => return Err(interrupted_stop()),
                 Event::Timeout => {
                     self.check_time()?;
                     if let Some(policy) = deadline {
@@ -219,7 +220,7 @@ impl<'a> Trial<'a, '_> {
             match process.wait(self.context.interrupt, wake) {
                 Event::Exited => return Ok(()),
                 Event::Line(_) => {}
-                Event::Interrupted => return Err(interrupted()),
+                Event::Interrupted => return Err(interrupted_stop()),
                 Event::Timeout => {
                     self.check_time()?;
                     self.check_alive(process)?;
@@ -287,12 +288,12 @@ impl<'a> Trial<'a, '_> {
     }
 
     pub fn observe(&mut self, phase: Phase, load: Option<Pid>) {
-        let point = self.look(phase, load);
+        let point = self.read_evidence(phase, load);
         self.evidence.points.push(point);
     }
 
     /// Reads what is in force now.
-    pub fn look(&self, phase: Phase, load: Option<Pid>) -> EvidencePoint {
+    pub fn read_evidence(&self, phase: Phase, load: Option<Pid>) -> EvidencePoint {
         let at_ns = self.since_start(Instant::now());
         let leaders = self.leaders(load);
         let look = Look {
@@ -307,7 +308,7 @@ impl<'a> Trial<'a, '_> {
     }
 
     pub fn since_start(&self, time: Instant) -> u64 {
-        model::nanos(time.saturating_duration_since(self.start))
+        model::whole_nanos(time.saturating_duration_since(self.start))
     }
 
     pub fn check_time(&self) -> Result<(), Stop> {
@@ -339,7 +340,7 @@ impl<'a> Trial<'a, '_> {
     /// Kill what is left of a process, and reap it. What has left its session and taken
     /// off its mark voids the trial: nothing is proven of it, and nobody can say what
     /// it did within the window.
-    pub fn end(
+    pub fn end_process(
         &mut self,
         process: Process,
         ended: Result<(), Stop>,
@@ -391,7 +392,7 @@ fn with_remedy(error: policy::PolicyError) -> String {
     format!("{error}; {}", error.remedy())
 }
 
-pub fn interrupted() -> Stop {
+pub fn interrupted_stop() -> Stop {
     Stop::Failed("interrupted".to_owned())
 }
 

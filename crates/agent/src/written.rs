@@ -36,7 +36,7 @@ impl Stamp {
 
 impl Files {
     /// Looks at the files of a launch, before its process starts.
-    pub fn before(launch: &Launch) -> Self {
+    pub fn before_launch(launch: &Launch) -> Self {
         let directory = launch.directory.clone().unwrap_or_default();
         let look = |name: &String| {
             let path = directory.join(name);
@@ -98,17 +98,17 @@ mod tests {
         let why = |texts: BTreeMap<String, Result<String, String>>| {
             texts["figures.csv"].clone().unwrap_err()
         };
-        assert!(why(Files::before(&launch).texts()).contains("cannot be read"));
-        let files = Files::before(&launch);
+        assert!(why(Files::before_launch(&launch).texts()).contains("cannot be read"));
+        let files = Files::before_launch(&launch);
         fs::write(directory.path().join("figures.csv"), "a\n1\n").unwrap();
         assert_eq!(files.texts()["figures.csv"], Ok("a\n1\n".to_owned()));
-        let old = why(Files::before(&launch).texts());
+        let old = why(Files::before_launch(&launch).texts());
         assert!(old.contains("figures.csv is an old one"), "{old}");
     }
 
     #[test]
     fn what_is_no_regular_file_is_not_read() {
-        let texts = Files::before(&launch(Path::new("/"), "dev/zero")).texts();
+        let texts = Files::before_launch(&launch(Path::new("/"), "dev/zero")).texts();
         let why = texts["dev/zero"].clone().unwrap_err();
         assert_eq!(why, "the file /dev/zero is no regular file");
     }

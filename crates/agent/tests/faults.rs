@@ -69,13 +69,13 @@ fn the_rings_of_a_trace_are_gone_after_a_kill() {
     if !root_or_skip() {
         return;
     }
-    if let Some(why) = collect::sched_trace::missing(root) {
+    if let Some(why) = collect::sched_trace::find_obstacle(root) {
         return ::tests::skipped(format!("tracefs: {why}"));
     }
     let mut agent = Agent::start();
     let prefix = format!("schedlab-{}-", agent.child.id());
     let rings = || {
-        let mut names = collect::sched_trace::names(root).unwrap();
+        let mut names = collect::sched_trace::ring_names(root).unwrap();
         names.retain(|name| name.starts_with(&prefix));
         names.len()
     };

@@ -82,7 +82,7 @@ impl Ingredient for Toy {
             .collect()
     }
 
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
         let value = wanted(arm).map(|value| Value::Is(value.to_string()));
         value
             .map(|value| Asked::of_machine("knob", value))
@@ -90,7 +90,7 @@ impl Ingredient for Toy {
             .collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         Some(Box::new(Turned {
             wanted: wanted(arm),
             before: None,
@@ -113,7 +113,7 @@ impl Change for Turned {
     }
 
     fn facts(&self, _: &At) -> Vec<Fact> {
-        vec![Fact::found("knob", knob())]
+        vec![Fact::new("knob", knob())]
     }
 
     fn undo(&mut self, _: &Path) -> Undone {
@@ -142,7 +142,7 @@ fn an_ingredient_is_one_entry() {
     };
     let unknown = ingredient::check(&arm, &around).unwrap_err();
     assert!(unknown.what.contains("no ingredient `knob`"), "{unknown}");
-    INGREDIENTS.add(&Toy);
+    INGREDIENTS.add_entry(&Toy);
 
     let experiment = plan::parse_experiment("x.toml", FILE).unwrap();
     assert_eq!(experiment.arms[0].ingredients, arm.ingredients);

@@ -36,7 +36,7 @@ static TOY: KindDef = KindDef {
         time_limit_ns: Some(20_000_000_000),
     },
     keys: &[KeyDef::new("step", "number", "1", "Size of a step.")],
-    work: Work::of::<Toy>(),
+    work: Work::for_params::<Toy>(),
     client: false,
     metrics: &[COUNTED],
     deciding: &["counted"],
@@ -70,7 +70,7 @@ impl Driver for Toy {
         check_count("step", self.step.into())
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         Vec::new()
     }
 
@@ -79,16 +79,16 @@ impl Driver for Toy {
     }
 
     fn launch(&self, job: &Job) -> Launch {
-        let rounds = job.load.count(job.cpus).unwrap_or(1);
+        let rounds = job.load.resolve_count(job.cpus).unwrap_or(1);
         let script = format!("echo $(({rounds} * {}))", self.step);
         Launch::new(["sh", "-c", &script].map(str::to_owned).to_vec())
     }
 
     fn parse(&self, _job: &Job, output: &Output) -> Result<Parsed, String> {
-        program::succeeded("the toy", output)?;
+        program::check_success("the toy", output)?;
         let counted: f64 = output.stdout.trim().parse().map_err(|_| "no number")?;
         Ok(Parsed {
-            metrics: vec![COUNTED.measured(counted)],
+            metrics: vec![COUNTED.to_measurement(counted)],
             ..Parsed::default()
         })
     }
@@ -102,7 +102,7 @@ fn wrong(from: &str, to: &str) -> (usize, usize, String) {
 
 #[test]
 fn a_kind_is_one_entry() {
-    load::KINDS.add(&TOY);
+    load::KINDS.add_entry(&TOY);
 
     let experiment = plan::parse_experiment("x.toml", FILE).unwrap();
     let workload = &experiment.workloads[0];
@@ -111,7 +111,7 @@ fn a_kind_is_one_entry() {
         ("toy", "toy")
     );
     assert_eq!(workload.metrics, ["counted"]);
-    let planned = schedule::plan(&experiment);
+    let planned = schedule::plan_blocks(&experiment);
     assert_eq!(planned.cells[0].name, "toy 3");
     assert_eq!(
         plan::parse_workload("toy:9").unwrap().loads,

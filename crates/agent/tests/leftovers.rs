@@ -70,7 +70,7 @@ fn it_ends_with_a_trial_that_is_over_its_time_too() {
 fn it_ends_with_a_preparation() {
     let mut workload = command("true");
     let prepare = ["sh", "-c", &escaping("703.25")].map(str::to_owned);
-    workload.kind = workload.kind.with("prepare", prepare.to_vec());
+    workload.kind = workload.kind.with_param("prepare", prepare.to_vec());
     let result = Agent::start().trial(Arm::unchanged("x"), workload);
     assert!(
         matches!(result.state, TrialState::Void { .. }),
@@ -122,7 +122,7 @@ fn groups(agent: &Agent) -> Vec<PathBuf> {
 fn with_server(argv: &[&str], weight: Option<u32>) -> Workload {
     let mut workload = command("sleep 706.25");
     workload.server = Some(Server {
-        program: server_command::SERVER.of(&ServerCommand {
+        program: server_command::SERVER.with_params(&ServerCommand {
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
             port: None,
             ready: Readiness::Tcp,
@@ -197,10 +197,12 @@ fn calibrating(number: &str) -> (tempfile::TempDir, Agent) {
     );
     let state = tempfile::tempdir().unwrap();
     let mut agent = Agent::start_with(state, &[("PATH", &path)]);
-    let kind = Kind::new("hackbench").with("threads", false);
-    let kind = kind.with("transport", "pipe").with("message_bytes", 100);
+    let kind = Kind::new("hackbench").with_param("threads", false);
+    let kind = kind
+        .with_param("transport", "pipe")
+        .with_param("message_bytes", 100);
     agent.send(&Request::Calibrate {
-        workload: Box::new(workload(kind.with("fds", 2))),
+        workload: Box::new(workload(kind.with_param("fds", 2))),
         load: Load::Count(1),
         known: model::Calibration::default(),
     });

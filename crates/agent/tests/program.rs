@@ -26,7 +26,7 @@ static HTTPD: ProgramDef<dyn ServerProgram> = ProgramDef {
         "404",
         "Status when it is ready.",
     )],
-    work: Work::of::<Httpd>(),
+    work: Work::for_params::<Httpd>(),
     tasks: &[Task::Process("busybox")],
     program: Some(Program {
         name: "busybox",
@@ -57,7 +57,7 @@ impl ServerProgram for Httpd {
         vec!["busybox".to_owned()]
     }
 
-    fn ready(&self) -> Readiness {
+    fn readiness(&self) -> Readiness {
         Readiness::Http {
             path: "/no-such-file".to_owned(),
             status: self.status,
@@ -75,7 +75,7 @@ static COUNTERS: ProgramDef<dyn AntagonistProgram> = ProgramDef {
     name: "counters",
     summary: "shells that count",
     keys: &[KeyDef::new("shells", "number", "1", "Number of shells.")],
-    work: Work::of::<Counters>(),
+    work: Work::for_params::<Counters>(),
     tasks: &[],
     program: None,
 };
@@ -139,13 +139,10 @@ fn wrong_with(from: &str, to: &str) -> (usize, usize, String) {
 #[test]
 fn a_server_and_an_antagonist_are_one_entry_each() {
     assert_eq!(wrong(FILE).2, "did you mean `http-echo`?");
-    SERVERS.kinds.add(&HTTPD);
-    assert!(
-        wrong(FILE)
-            .2
-            .starts_with("one of spinner, burnwait, stress-ng")
-    );
-    ANTAGONISTS.kinds.add(&COUNTERS);
+    SERVERS.kinds.add_entry(&HTTPD);
+    let (_, _, help) = wrong(FILE);
+    assert!(help.starts_with("one of spinner, burnwait"), "{help}");
+    ANTAGONISTS.kinds.add_entry(&COUNTERS);
 
     let experiment = plan::parse_experiment("x.toml", FILE).unwrap();
     let json = serde_json::to_value(&experiment.workloads[0]).unwrap();
@@ -155,11 +152,8 @@ fn a_server_and_an_antagonist_are_one_entry_each() {
     assert_eq!(json["antagonists"][0]["program"], stored);
     assert_eq!(experiment.workloads[0].antagonists[0].name, "counters");
 
-    assert!(
-        load::programs()
-            .iter()
-            .any(|program| program.name == "busybox")
-    );
+    let programs = load::programs();
+    assert!(programs.iter().any(|program| program.name == "busybox"));
     assert!(load::measured_tasks().contains(&Task::Process("busybox")));
 
     let help = |help: &str| help.to_owned();

@@ -107,9 +107,9 @@ fn a_policy_is_inherited_by_what_a_command_starts() {
     arm.policy = Some(Policy::new(Class::Batch));
     let result = Agent::start().trial(arm, command("sh -c 'sleep 0.5' & sleep 0.5; wait"));
     assert_eq!(result.state, TrialState::Ok);
-    let policy = Fact::found("policy", "batch")
-        .of(&Role::Load)
-        .wants("batch");
+    let policy = Fact::new("policy", "batch")
+        .about_role(&Role::Load)
+        .with_wanted("batch");
     assert!(
         result.evidence.facts.contains(&policy),
         "{:?}",
@@ -182,7 +182,9 @@ fn a_command_that_hangs_fails_at_its_time_limit() {
 #[test]
 fn a_preparation_that_fails_fails_the_trial() {
     let mut workload = command("true");
-    workload.kind = workload.kind.with("prepare", vec!["sh", "-c", "exit 4"]);
+    workload.kind = workload
+        .kind
+        .with_param("prepare", vec!["sh", "-c", "exit 4"]);
     let result = Agent::start().trial(Arm::unchanged("x"), workload);
     let why = result.state.why().unwrap_or_default();
     assert_eq!(why, "the preparation ended with exit status 4");
@@ -218,7 +220,7 @@ fn the_machine_is_as_before_after_a_trial() {
     );
     assert_eq!(result.state, TrialState::Ok);
     assert_eq!(agent.file("stdout.log"), Some("37\n"));
-    let tunable = Fact::found("tunable rr_timeslice", "37").wants("37");
+    let tunable = Fact::new("tunable rr_timeslice", "37").with_wanted("37");
     assert!(result.evidence.facts.contains(&tunable));
     assert_eq!(harness::knob(), before);
     let journal = std::fs::read_to_string(agent.state.path().join("journal.jsonl")).unwrap();

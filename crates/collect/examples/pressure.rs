@@ -19,7 +19,7 @@ fn main() {
     std::thread::sleep(Duration::from_secs(1));
     let (cpu_after, stalled_after) = read();
     if let (Some(before), Some(after)) = (cpu_before, cpu_after) {
-        let spent = after.since(before);
+        let spent = after.time_since(before);
         let percent = 100.0 * spent.busy_ns() as f64 / spent.total_ns().max(1) as f64;
         println!("busy: {percent:.1} % of all CPUs");
     }

@@ -55,11 +55,11 @@ impl TreeDelays {
     /// Times of the threads of the process `leader` and of all its descendants, as they are now.
     pub fn read(root: &Path, leader: Pid) -> Self {
         let mut found = TreeDelays::default();
-        for pid in tasks::tree(root, leader) {
-            if let Some(stat) = tasks::stat(root, pid) {
+        for pid in tasks::process_tree(root, leader) {
+            if let Some(stat) = tasks::read_stat(root, pid) {
                 found.cpu_ns.insert(pid, stat.cpu_ns());
             }
-            let threads = tasks::threads(root, pid).into_iter();
+            let threads = tasks::list_threads(root, pid).into_iter();
             let delays = threads.filter_map(|tid| Some((tid, read(root, pid, tid)?)));
             found.threads.extend(delays);
         }
@@ -79,7 +79,7 @@ impl TreeDelays {
     /// Times of the threads that are there now, counted from `earlier`; `None` without any, and
     /// where other threads of these processes ended in between and had a part in the work.
     /// Processes that ended are not seen.
-    pub fn since(&self, earlier: &TreeDelays) -> Option<Delays> {
+    pub fn delays_since(&self, earlier: &TreeDelays) -> Option<Delays> {
         let within = self.threads.iter().map(|(tid, now)| {
             let before = earlier.threads.get(tid).copied().unwrap_or_default();
             now.since(before)
@@ -126,7 +126,7 @@ mod tests {
             wait_ns: 204,
             timeslices: 12,
         };
-        assert_eq!(last.since(&first), Some(expected));
+        assert_eq!(last.delays_since(&first), Some(expected));
     }
 
     #[test]
@@ -142,21 +142,21 @@ mod tests {
         };
         let first = at(0, "0 0 0\n");
         // A second of CPU time, of which the thread that is left had 10 ms.
-        assert_eq!(at(100, "10000000 5 2\n").since(&first), None);
-        assert!(at(100, "950000000 5 2\n").since(&first).is_some());
-        assert!(at(1, "1000 5 2\n").since(&first).is_some());
+        assert_eq!(at(100, "10000000 5 2\n").delays_since(&first), None);
+        assert!(at(100, "950000000 5 2\n").delays_since(&first).is_some());
+        assert!(at(1, "1000 5 2\n").delays_since(&first).is_some());
     }
 
     #[test]
     fn a_tree_that_is_gone_has_no_figures() {
-        assert_eq!(threads(&[]).since(&TreeDelays::default()), None);
+        assert_eq!(threads(&[]).delays_since(&TreeDelays::default()), None);
     }
 
     #[test]
     fn this_process_has_run() {
         let own = std::process::id() as Pid;
         let now = TreeDelays::read(Path::new("/"), own);
-        match now.since(&TreeDelays::default()) {
+        match now.delays_since(&TreeDelays::default()) {
             Some(delays) => assert!(delays.run_ns > 0),
             None => ::tests::skipped("this kernel has no schedstat of tasks"),
         }

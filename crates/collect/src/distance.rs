@@ -77,7 +77,7 @@ impl Topology {
     }
 
     /// Groups of CPUs that are at most this far apart.
-    pub fn within(&self, distance: Distance) -> Vec<Group> {
+    pub fn groups_within(&self, distance: Distance) -> Vec<Group> {
         if distance == Distance::Far {
             return vec![self.cpus.clone()];
         }
@@ -90,7 +90,7 @@ impl Topology {
         let mut closer: Vec<Group> = Vec::new();
         let mut found = Vec::new();
         for distance in Distance::ALL {
-            let groups = self.within(distance);
+            let groups = self.groups_within(distance);
             let has_pairs = groups.iter().any(|g| g.len() > 1 && !closer.contains(g));
             if has_pairs {
                 found.push(distance);
@@ -168,7 +168,7 @@ mod tests {
         let root = tree(&files);
         let topology = Topology::read(root.path()).unwrap();
         assert_eq!(topology.distances(), [Distance::Cache]);
-        assert!(topology.within(Distance::Core).is_empty());
+        assert!(topology.groups_within(Distance::Core).is_empty());
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub struct Zone {
 }
 
 /// The zones of this machine, in the order of their names; none where there are no counters.
-pub fn zones(root: &Path) -> Vec<Zone> {
+pub fn find_zones(root: &Path) -> Vec<Zone> {
     let entries = std::fs::read_dir(root.join(FOLDER)).into_iter().flatten();
     let paths = entries.flatten().map(|entry| entry.path());
     let is_rapl = |path: &PathBuf| {
@@ -87,7 +87,7 @@ impl Zone {
 
     /// Microjoules from one reading to a later one, between which the counter may have begun
     /// anew once.
-    pub fn between(&self, first: u64, last: u64) -> u64 {
+    pub fn microjoules_between(&self, first: u64, last: u64) -> u64 {
         match last.checked_sub(first) {
             Some(energy) => energy,
             None => (last + self.range_uj).saturating_sub(first),
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn every_zone_has_its_domain_and_the_same_counter_is_not_read_twice() {
         let root = machine();
-        let zones = zones(root.path());
+        let zones = find_zones(root.path());
         let found: Vec<(Domain, u64)> = zones
             .iter()
             .map(|zone| (zone.domain, zone.read().unwrap()))
@@ -148,13 +148,13 @@ mod tests {
     #[test]
     fn a_counter_may_begin_anew_within_the_window() {
         let root = machine();
-        let zone = &zones(root.path())[0];
-        assert_eq!(zone.between(1000, 5000), 4000);
-        assert_eq!(zone.between(262_143_328_000, 150), 1000);
+        let zone = &find_zones(root.path())[0];
+        assert_eq!(zone.microjoules_between(1000, 5000), 4000);
+        assert_eq!(zone.microjoules_between(262_143_328_000, 150), 1000);
     }
 
     #[test]
     fn a_machine_without_counters_has_no_zones() {
-        assert_eq!(zones(tree(&[]).path()), []);
+        assert_eq!(find_zones(tree(&[]).path()), []);
     }
 }

@@ -67,7 +67,7 @@ const ACCESSES: [(&str, CacheOp, CacheResult); 6] = [
 ];
 
 /// The names of all events but tracepoints and raw ones.
-pub fn names() -> Vec<String> {
+pub fn event_names() -> Vec<String> {
     let plain = HARDWARE.iter().map(|(name, _)| *name);
     let plain = plain.chain(SOFTWARE.iter().map(|(name, _)| *name));
     let caches = caches().into_iter().map(|(name, _)| name);
@@ -127,7 +127,7 @@ pub enum Refusal {
 impl Event {
     /// The event of a name; `None` if perf list(1) has no such name. Whether a tracepoint is
     /// there is known only to the kernel.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let (plain, modes) = match name.rsplit_once(':') {
             Some((plain, modes)) if source(plain).is_some() => (plain, modes),
             Some(_) => return Some(Event::new(name, Source::Tracepoint(tracepoint(name)?))),
@@ -205,7 +205,7 @@ impl Event {
         };
         match error.kind() {
             io::ErrorKind::NotFound => {
-                Refusal::NoTracepoint(tracefs::events(root, subsystem).unwrap_or_default())
+                Refusal::NoTracepoint(tracefs::list_events(root, subsystem).unwrap_or_default())
             }
             _ => Refusal::NotAllowed(error),
         }
@@ -280,7 +280,7 @@ pub struct Count {
 
 impl Count {
     /// The part since `earlier`.
-    pub fn since(self, earlier: Count) -> Count {
+    pub fn count_since(self, earlier: Count) -> Count {
         Count {
             count: self.count.saturating_sub(earlier.count),
             enabled_ns: self.enabled_ns.saturating_sub(earlier.enabled_ns),
@@ -289,7 +289,7 @@ impl Count {
     }
 
     /// Share of the time in which it was counted, up to 1.
-    pub fn share(self) -> f64 {
+    pub fn counted_share(self) -> f64 {
         match self.enabled_ns {
             0 => 1.0,
             enabled => self.running_ns as f64 / enabled as f64,
@@ -297,7 +297,7 @@ impl Count {
     }
 
     /// The count, scaled up to the whole time; `None` if it was wanted and never counted.
-    pub fn scaled(self) -> Option<f64> {
+    pub fn scaled_count(self) -> Option<f64> {
         match (self.enabled_ns, self.running_ns) {
             (enabled, running) if enabled == running => Some(self.count as f64),
             (_, 0) => None,
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_perf_list() {
-        let all = names();
+        let all = event_names();
         for name in [
             "cycles",
             "LLC-load-misses",
@@ -336,20 +336,20 @@ mod tests {
             assert!(all.iter().any(|known| known == name), "{name}");
         }
         assert!(!all.iter().any(|known| known == "iTLB-stores"));
-        assert!(all.iter().all(|name| Event::named(name).is_some()));
+        assert!(all.iter().all(|name| Event::from_name(name).is_some()));
     }
 
     #[test]
     fn modes_and_tracepoints_are_told_apart() {
-        let event = Event::named("cycles:u").unwrap();
+        let event = Event::from_name("cycles:u").unwrap();
         assert!(event.in_user && !event.in_kernel);
-        assert!(Event::named("cycles:x").is_none());
-        let event = Event::named("sched:sched_wakeup").unwrap();
+        assert!(Event::from_name("cycles:x").is_none());
+        let event = Event::from_name("sched:sched_wakeup").unwrap();
         assert!(matches!(&event.source, Source::Tracepoint(path) if path == "sched/sched_wakeup"));
         for wrong in ["sched:", ":x", "a:b:c", "../x:y", "cycle", "r", "rxyz", ""] {
-            assert!(Event::named(wrong).is_none(), "{wrong}");
+            assert!(Event::from_name(wrong).is_none(), "{wrong}");
         }
-        let raw = Event::named("r01c2").unwrap();
+        let raw = Event::from_name("r01c2").unwrap();
         assert!(matches!(raw.source, Source::Raw(0x01c2)));
     }
 
@@ -360,13 +360,13 @@ mod tests {
             enabled_ns,
             running_ns,
         };
-        assert_eq!(count(10, 200, 100).scaled(), Some(20.0));
-        assert_eq!(count(10, 100, 100).scaled(), Some(10.0));
-        assert_eq!(count(0, 0, 0).scaled(), Some(0.0));
-        assert_eq!(count(0, 100, 0).scaled(), None);
-        let window = count(30, 300, 150).since(count(10, 100, 100));
+        assert_eq!(count(10, 200, 100).scaled_count(), Some(20.0));
+        assert_eq!(count(10, 100, 100).scaled_count(), Some(10.0));
+        assert_eq!(count(0, 0, 0).scaled_count(), Some(0.0));
+        assert_eq!(count(0, 100, 0).scaled_count(), None);
+        let window = count(30, 300, 150).count_since(count(10, 100, 100));
         assert_eq!(window, count(20, 200, 50));
-        assert_eq!(window.share(), 0.25);
+        assert_eq!(window.counted_share(), 0.25);
     }
 
     #[test]
@@ -375,7 +375,7 @@ mod tests {
             ("sys/kernel/tracing/events/sched/sched_switch/id", "314\n"),
             ("sys/kernel/tracing/events/sched/enable", "0\n"),
         ]);
-        let event = Event::named("sched:sched_swich").unwrap();
+        let event = Event::from_name("sched:sched_swich").unwrap();
         let Err(Refusal::NoTracepoint(there)) = event.try_here(root.path()) else {
             panic!("it is not there");
         };
@@ -402,7 +402,7 @@ mod tests {
         // kernel takes its event away before its last switch.
         let program = "i=0; while [ $i -lt 20 ]; do sleep 0.05 & i=$((i+1)); done; wait";
         for name in ["sched:sched_process_fork", "context-switches"] {
-            let event = Event::named(name).unwrap();
+            let event = Event::from_name(name).unwrap();
             match counted(&event, program) {
                 Ok(count) => assert!(count.count >= 20, "{name}: {count:?}"),
                 Err(error) => skipped(format!("{name}: {error}")),

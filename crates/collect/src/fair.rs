@@ -46,7 +46,7 @@ impl FairScheduler {
     }
 
     /// Name as reports show it.
-    pub fn shown(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             FairScheduler::Cfs => "CFS",
             FairScheduler::Eevdf => "EEVDF",

@@ -25,7 +25,7 @@ pub struct Counts {
 
 impl Counts {
     /// Counts since `earlier`.
-    pub fn since(self, earlier: Counts) -> Counts {
+    pub fn counts_since(self, earlier: Counts) -> Counts {
         Counts {
             cycles: self.cycles - earlier.cycles,
             instructions: self.instructions - earlier.instructions,

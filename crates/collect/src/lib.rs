@@ -48,7 +48,7 @@ pub fn read_number<T: std::str::FromStr>(path: &Path) -> Option<T> {
 }
 
 /// `always [madvise] never` → `madvise`, and `none voluntary (full)` → `full`.
-pub fn chosen(text: &str) -> Option<String> {
+pub fn find_chosen(text: &str) -> Option<String> {
     let word = text
         .split_ascii_whitespace()
         .find(|word| word.starts_with(['[', '(']))?;

@@ -18,7 +18,7 @@ pub fn kernel_release() -> String {
 }
 
 /// `none`, or whose guest this is.
-pub(crate) fn hypervisor(root: &Path) -> String {
+pub(crate) fn find_hypervisor(root: &Path) -> String {
     if let Some(kind) = read_trimmed(&root.join("sys/hypervisor/type")) {
         return kind;
     }

@@ -58,7 +58,7 @@ impl Migrations {
 }
 
 fn open_level(topology: &Topology, distance: Distance, event: u64) -> io::Result<Vec<Counter>> {
-    let groups = topology.within(distance);
+    let groups = topology.groups_within(distance);
     let filters = match groups.as_slice() {
         [all] if *all == topology.cpus => vec![None],
         groups => filters(groups).into_iter().map(Some).collect(),
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn both_cpus_must_be_in_the_same_group() {
-        let cores = two_nodes().within(Distance::Core);
+        let cores = two_nodes().groups_within(Distance::Core);
         let filters = filters(&cores[..2]);
         assert_eq!(
             filters,

@@ -21,7 +21,7 @@ pub struct Counts {
 
 impl Counts {
     /// Counts since `earlier`.
-    pub fn since(self, earlier: Counts) -> Counts {
+    pub fn counts_since(self, earlier: Counts) -> Counts {
         Counts {
             context_switches: self
                 .context_switches

@@ -25,8 +25,8 @@ impl From<libc::rusage> for Usage {
     fn from(usage: libc::rusage) -> Self {
         let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
         Usage {
-            user_ns: model::nanos(to_duration(usage.ru_utime)),
-            system_ns: model::nanos(to_duration(usage.ru_stime)),
+            user_ns: model::whole_nanos(to_duration(usage.ru_utime)),
+            system_ns: model::whole_nanos(to_duration(usage.ru_stime)),
             voluntary_switches: count(usage.ru_nvcsw),
             involuntary_switches: count(usage.ru_nivcsw),
             page_faults: count(usage.ru_minflt) + count(usage.ru_majflt),

@@ -187,7 +187,7 @@ fn domain_columns(version: u32) -> Vec<String> {
 
 impl Schedstat {
     /// Counts since `earlier`, of the CPUs and domains that both have.
-    pub fn since(&self, earlier: &Schedstat) -> Schedstat {
+    pub fn counts_since(&self, earlier: &Schedstat) -> Schedstat {
         let cpus = self.cpus.iter().filter_map(|now| {
             let before = earlier.cpus.iter().find(|cpu| cpu.cpu == now.cpu)?;
             let domains = now.domains.iter().filter_map(|domain| {
@@ -238,7 +238,7 @@ impl Schedstat {
     }
 
     /// A row for each CPU, and one for each of its domains, as CSV.
-    pub fn csv(&self) -> String {
+    pub fn to_csv(&self) -> String {
         let mut head = vec!["cpu", "domain", "name", "mask"];
         head.extend(CPU_COLUMNS.iter().filter(|name| **name != "legacy"));
         head.extend(self.domain_columns.iter().map(String::as_str));
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn differences_survive_a_counter_that_begins_anew() {
-        let within = of(17, 3).since(&of(17, 1));
+        let within = of(17, 3).counts_since(&of(17, 1));
         assert_eq!(within, of(17, 2));
         assert_eq!(differences(&[5], &[u64::from(u32::MAX)]), [6]);
     }
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_table_has_a_row_for_each_cpu_and_domain() {
-        let text = of(17, 1).csv();
+        let text = of(17, 1).to_csv();
         let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split(',').collect()).collect();
         assert_eq!(rows.len(), 3);
         assert!(rows.iter().all(|row| row.len() == rows[0].len()));

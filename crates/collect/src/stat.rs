@@ -20,7 +20,7 @@ pub struct CpuTime {
 
 impl CpuTime {
     /// Time spent since `earlier`. A counter that went back counts as 0.
-    pub fn since(self, earlier: CpuTime) -> CpuTime {
+    pub fn time_since(self, earlier: CpuTime) -> CpuTime {
         CpuTime {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
@@ -94,7 +94,7 @@ mod tests {
     fn time_is_spent_by_kind_and_in_all() {
         let earlier = parse("cpu  1 0 0 10 0 0 0 2\n").unwrap();
         let later = parse("cpu  4 0 2 30 0 0 0 1\n").unwrap();
-        let spent = later.since(earlier);
+        let spent = later.time_since(earlier);
         assert_eq!(spent.busy_ns(), ticks_to_ns(5));
         assert_eq!(spent.total_ns(), ticks_to_ns(25));
     }

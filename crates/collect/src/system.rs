@@ -3,8 +3,8 @@
 //!
 //! From /proc, /sys, uname(2), sched_getaffinity(2) and the CPUID instruction.
 
-use crate::machine::{hypervisor, usable_cpus};
-use crate::{chosen, kernel_config, preflight, read_trimmed, sched_ext, tools};
+use crate::machine::{find_hypervisor, usable_cpus};
+use crate::{find_chosen, kernel_config, preflight, read_trimmed, sched_ext, tools};
 use model::{Program, System};
 use rustix::system::uname;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ const CHOICES: &[(&str, &str)] = &[
 ];
 
 /// Read everything, also the versions of the programs; takes [`preflight::WATCH`]. `cpus` counts those that this process may run on.
-pub fn probe(root: &Path, programs: &[Program]) -> System {
+pub fn probe_system(root: &Path, programs: &[Program]) -> System {
     let names = uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
     System {
@@ -73,9 +73,9 @@ pub fn probe(root: &Path, programs: &[Program]) -> System {
         memory_bytes: memory_bytes(root).unwrap_or(0),
         sched_ext: sched_ext::is_supported(root),
         root: rustix::process::geteuid().is_root(),
-        hypervisor: hypervisor(root),
+        hypervisor: find_hypervisor(root),
         facts: facts(root, programs),
-        preflight: preflight::checks(root),
+        preflight: preflight::run_checks(root),
     }
 }
 
@@ -85,7 +85,7 @@ fn facts(root: &Path, programs: &[Program]) -> BTreeMap<String, String> {
         add(&mut facts, name, read_trimmed(&root.join(path)));
     }
     for (name, path) in CHOICES {
-        let chosen = read_trimmed(&root.join(path)).and_then(|text| chosen(&text));
+        let chosen = read_trimmed(&root.join(path)).and_then(|text| find_chosen(&text));
         add(&mut facts, name, chosen);
     }
     add(&mut facts, "cpu.microcode", cpu_info(root, "microcode"));
@@ -98,7 +98,7 @@ fn facts(root: &Path, programs: &[Program]) -> BTreeMap<String, String> {
     }
     facts.extend(mitigations(root));
     facts.extend(debugfs_knobs(root));
-    facts.extend(tools::versions(programs));
+    facts.extend(tools::find_versions(programs));
     facts
 }
 
@@ -202,7 +202,7 @@ mod tests {
             ),
             ("proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n"),
         ]);
-        let system = probe(root.path(), &[]);
+        let system = probe_system(root.path(), &[]);
         assert_eq!(system.cpu_model, "AMD EPYC");
         assert_eq!(system.memory_bytes, 1024 * 1024);
         assert!(!system.sched_ext);
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_and_a_cpu() {
-        let system = probe(Path::new("/"), &[]);
+        let system = probe_system(Path::new("/"), &[]);
         assert!(system.cpus >= 1);
         assert!(!system.kernel_release.is_empty());
     }

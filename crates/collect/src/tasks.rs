@@ -48,7 +48,7 @@ impl TaskStat {
 }
 
 /// Fields of the process `pid`; `None` if it is gone.
-pub fn stat(root: &Path, pid: Pid) -> Option<TaskStat> {
+pub fn read_stat(root: &Path, pid: Pid) -> Option<TaskStat> {
     parse_stat(&doors::read::kernel_text(root.join(format!("proc/{pid}/stat"))).ok()?)
 }
 
@@ -84,7 +84,7 @@ pub struct Switches {
 }
 
 /// Context switches of the thread `tid` of the process `pid`; `None` if it is gone.
-pub fn switches(root: &Path, pid: Pid, tid: Pid) -> Option<Switches> {
+pub fn read_switches(root: &Path, pid: Pid, tid: Pid) -> Option<Switches> {
     let text = doors::read::kernel_text(root.join(format!("proc/{pid}/task/{tid}/status"))).ok()?;
     let value = |key: &str| -> Option<u64> {
         let line = text.lines().find(|line| line.starts_with(key))?;
@@ -107,19 +107,19 @@ pub fn peak_memory_bytes(root: &Path, pid: Pid) -> Option<u64> {
 
 /// Number of times that a thread was moved to another CPU, from its `sched`
 /// (proc_sched_show_task in kernel/sched/debug.c; before 6.15 only with CONFIG_SCHED_DEBUG).
-pub fn migrations(root: &Path, pid: Pid, tid: Pid) -> Option<u64> {
+pub fn read_migrations(root: &Path, pid: Pid, tid: Pid) -> Option<u64> {
     let text = doors::read::kernel_text(root.join(format!("proc/{pid}/task/{tid}/sched"))).ok()?;
     let line = text.lines().find(|l| l.starts_with("se.nr_migrations"))?;
     line.split_once(':')?.1.trim().parse().ok()
 }
 
 /// The threads of a process. A zombie keeps its leader.
-pub fn threads(root: &Path, pid: Pid) -> Vec<Pid> {
+pub fn list_threads(root: &Path, pid: Pid) -> Vec<Pid> {
     numbers_in(&root.join(format!("proc/{pid}/task")))
 }
 
 /// Every process.
-pub fn all(root: &Path) -> Vec<Pid> {
+pub fn list_processes(root: &Path) -> Vec<Pid> {
     numbers_in(&root.join("proc"))
 }
 
@@ -138,7 +138,7 @@ pub fn threads_of_tree(root: &Path, pid: Pid, limit: usize) -> Vec<Pid> {
     let mut children = Children::new(root);
     let mut queue = std::collections::VecDeque::from([pid]);
     while let Some(pid) = queue.pop_front() {
-        for tid in threads(root, pid) {
+        for tid in list_threads(root, pid) {
             if found.len() == limit {
                 return found;
             }
@@ -150,13 +150,13 @@ pub fn threads_of_tree(root: &Path, pid: Pid, limit: usize) -> Vec<Pid> {
 }
 
 /// `pid` and all its descendants, parents first.
-pub fn tree(root: &Path, pid: Pid) -> Vec<Pid> {
+pub fn process_tree(root: &Path, pid: Pid) -> Vec<Pid> {
     let mut found = vec![pid];
     let mut children = Children::new(root);
     let mut next = 0;
     while next < found.len() {
         let pid = found[next];
-        for tid in threads(root, pid) {
+        for tid in list_threads(root, pid) {
             found.extend(children.of(root, pid, tid));
         }
         next += 1;
@@ -181,7 +181,10 @@ impl Children {
             return Children::ByThread;
         }
         let mut by_parent: BTreeMap<Pid, Vec<Pid>> = BTreeMap::new();
-        for task in all(root).into_iter().filter_map(|pid| stat(root, pid)) {
+        for task in list_processes(root)
+            .into_iter()
+            .filter_map(|pid| read_stat(root, pid))
+        {
             by_parent.entry(task.parent).or_default().push(task.pid);
         }
         Children::ByParent(by_parent)
@@ -208,14 +211,18 @@ impl Children {
 
 /// Processes with an environment variable (`NAME=value`) that `is_wanted`.
 pub fn with_environment(root: &Path, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
-    let mut found = all(root);
-    found.retain(|pid| environment(root, *pid).split(|b| *b == 0).any(&is_wanted));
+    let mut found = list_processes(root);
+    found.retain(|pid| {
+        read_environment(root, *pid)
+            .split(|b| *b == 0)
+            .any(&is_wanted)
+    });
     found
 }
 
 /// The environment that the process was started with, each variable with a zero behind
 /// it, or what the process has written over it. Empty if it cannot be read.
-pub fn environment(root: &Path, pid: Pid) -> Vec<u8> {
+pub fn read_environment(root: &Path, pid: Pid) -> Vec<u8> {
     doors::read::kernel_bytes(root.join(format!("proc/{pid}/environ"))).unwrap_or_default()
 }
 
@@ -248,7 +255,7 @@ mod tests {
             voluntary: 5,
             involuntary: 2,
         };
-        assert_eq!(switches(root.path(), 7, 8), Some(expected));
+        assert_eq!(read_switches(root.path(), 7, 8), Some(expected));
     }
 
     #[test]
@@ -268,8 +275,8 @@ mod tests {
         let sched = "x (7, #threads: 1)\n---\nse.exec_start    :   40.9\n\
                      se.nr_migrations                             :                   12\n";
         let root = fixture(&[("proc/7/task/8/sched", sched)]);
-        assert_eq!(migrations(root.path(), 7, 8), Some(12));
-        assert_eq!(migrations(root.path(), 7, 9), None);
+        assert_eq!(read_migrations(root.path(), 7, 8), Some(12));
+        assert_eq!(read_migrations(root.path(), 7, 9), None);
     }
 
     #[test]
@@ -288,7 +295,7 @@ mod tests {
             .map(|(p, t)| (p.as_str(), t.as_str()))
             .collect();
         let root = fixture(&files);
-        assert_eq!(tree(root.path(), 7), [7, 8, 9]);
+        assert_eq!(process_tree(root.path(), 7), [7, 8, 9]);
         assert_eq!(threads_of_tree(root.path(), 7, 10), [7, 8, 9]);
         assert_eq!(threads_of_tree(root.path(), 7, 2), [7, 8]);
     }
@@ -300,7 +307,7 @@ mod tests {
             .spawn()
             .unwrap();
         let own = std::process::id() as Pid;
-        let tree = tree(Path::new("/"), own);
+        let tree = process_tree(Path::new("/"), own);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(tree.contains(&(child.id() as Pid)));

@@ -1,7 +1,7 @@
 //! External programs: where they are, and which version.
 
 use doors::read::{Asked, output_within};
-use doors::started::{Agreed, named};
+use doors::started::{Agreed, named_command};
 use model::Program;
 use model::program::TOOL_FILE;
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use std::time::Duration;
 
 /// `tool.NAME` for each of the programs that is on PATH: its version, and what it was made from
 /// where schedlab installed it; `present` where neither is known.
-pub fn versions(programs: &[Program]) -> BTreeMap<String, String> {
+pub fn find_versions(programs: &[Program]) -> BTreeMap<String, String> {
     let found = programs.iter().filter_map(|program| {
         let path = which::which(program.name).ok()?;
         let version = program
             .version
-            .and_then(|argument| version(&path, argument));
+            .and_then(|argument| read_version(&path, argument));
         let version = match (version, origin(&path)) {
             (Some(version), Some(origin)) => format!("{version} ({origin})"),
             (version, origin) => version.or(origin).unwrap_or_else(|| "present".to_owned()),
@@ -48,12 +48,16 @@ pub fn find_in(program: &str, directories: impl IntoIterator<Item = PathBuf>) ->
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
 /// The first line that a program prints with a digit in it.
-pub fn version(program: &Path, argument: &str) -> Option<String> {
+pub fn read_version(program: &Path, argument: &str) -> Option<String> {
     let asked = Asked {
         time: VERSION_LIMIT,
         ..Asked::default()
     };
-    let output = output_within(named(program, Agreed::by_trial()).arg(argument), asked).ok()?;
+    let output = output_within(
+        named_command(program, Agreed::by_trial()).arg(argument),
+        asked,
+    )
+    .ok()?;
     let text = [output.stdout, output.stderr].concat();
     first_version(&String::from_utf8_lossy(&text))
 }

@@ -28,7 +28,7 @@ pub fn event_id(root: &Path, event: &str) -> io::Result<u64> {
 }
 
 /// The tracepoints of a subsystem (`sched`), sorted.
-pub fn events(root: &Path, subsystem: &str) -> io::Result<Vec<String>> {
+pub fn list_events(root: &Path, subsystem: &str) -> io::Result<Vec<String>> {
     let folder = format!("events/{subsystem}");
     for place in PLACES {
         let path = root.join(place).join(&folder);
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn tracepoints_are_listed_by_subsystem() {
-        match events(Path::new("/"), "sched") {
+        match list_events(Path::new("/"), "sched") {
             Ok(names) => assert!(names.iter().any(|n| n == "sched_switch"), "{names:?}"),
             Err(error) => ::tests::skipped(format!("no tracefs: {error}")),
         }

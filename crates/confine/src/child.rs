@@ -86,7 +86,7 @@ pub struct Ops {
 
 impl Ops {
     /// A mount namespace with only what the view shows, and with a copy of it.
-    pub fn mount(&mut self, view: &View, export: Option<&Export>) -> io::Result<()> {
+    pub fn mount_view(&mut self, view: &View, export: Option<&Export>) -> io::Result<()> {
         self.list.push(Op::OwnMounts);
         let kept = export.map_or(&[][..], |export| &export.kept);
         let mut later = Vec::new();

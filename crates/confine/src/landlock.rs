@@ -23,12 +23,15 @@ pub struct Restriction {
 const VERSION: ABI = ABI::V6;
 
 pub fn is_there() -> bool {
-    let nothing = ruleset(&View::default(), &Restriction::default());
+    let nothing = make_ruleset(&View::default(), &Restriction::default());
     nothing.is_ok_and(|rules| rules.is_some())
 }
 
 /// `None` where the kernel has no Landlock.
-pub fn ruleset(view: &View, restriction: &Restriction) -> Result<Option<OwnedFd>, RulesetError> {
+pub fn make_ruleset(
+    view: &View,
+    restriction: &Restriction,
+) -> Result<Option<OwnedFd>, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(VERSION))?
@@ -37,7 +40,7 @@ pub fn ruleset(view: &View, restriction: &Restriction) -> Result<Option<OwnedFd>
         .create()?;
     // Names of entries may be read everywhere: a rule for a directory holds for all below it.
     let mut paths = vec![(PathBuf::from("/"), AccessFs::ReadDir.into())];
-    let visible = view.visible().into_iter();
+    let visible = view.visible_paths().into_iter();
     paths.extend(visible.map(|path| (path, AccessFs::from_read(VERSION))));
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     paths.extend(

@@ -60,7 +60,7 @@ pub struct Export {
 
 impl Confinement {
     /// Path of the view that is for others.
-    pub fn exported(&self) -> &Path {
+    pub fn exported_path(&self) -> &Path {
         match &self.export {
             Some(export) if self.mounts => &export.at,
             _ => Path::new("/"),
@@ -69,11 +69,11 @@ impl Confinement {
 
     /// Make a command start so. What is prepared for its child after this runs as the
     /// user, and sees the view.
-    pub fn apply(&self, command: &mut Command) -> io::Result<Applied> {
+    pub fn apply_to(&self, command: &mut Command) -> io::Result<Applied> {
         let mut ops = Ops::default();
         let mut devices = Vec::new();
         if self.mounts {
-            ops.mount(&self.view, self.export.as_ref())?;
+            ops.mount_view(&self.view, self.export.as_ref())?;
             devices = self.make_devices(&mut ops)?;
             if self.own_processes {
                 ops.list.push(child::Op::OwnProcesses);
@@ -83,7 +83,7 @@ impl Confinement {
             ops.list.extend(read_only);
         }
         if let Some(restriction) = &self.restriction {
-            let ruleset = landlock::ruleset(&self.view, restriction);
+            let ruleset = landlock::make_ruleset(&self.view, restriction);
             let ruleset = ruleset.map_err(|e| io::Error::other(format!("Landlock: {e}")))?;
             let restrict = |ruleset| child::Op::Restrict { ruleset, devices };
             ops.list.extend(ruleset.map(restrict));
@@ -116,11 +116,11 @@ impl Confinement {
 
     /// Start the program. An error names the step that failed.
     pub fn spawn(&self, mut command: Command) -> io::Result<Child> {
-        self.apply(&mut command)?.spawn(command)
+        self.apply_to(&mut command)?.spawn(command)
     }
 
     /// True if something keeps the program from what its view hides.
-    pub fn hides(&self) -> bool {
+    pub fn can_hide(&self) -> bool {
         self.mounts || self.restriction.is_some() && landlock::is_there()
     }
 
@@ -139,7 +139,7 @@ impl Confinement {
         let mounted = self.view.shown_by(path).filter(|_| self.mounts);
         let from = mounted.unwrap_or(Path::new("/"));
         let mut above = path.ancestors().skip(1).filter(|dir| dir.starts_with(from));
-        above.all(|dir| user.may(SEARCH, dir)) && user.may(READ, path)
+        above.all(|dir| user.can_access(SEARCH, dir)) && user.can_access(READ, path)
     }
 
     /// True if the program can open this file for reading and writing.

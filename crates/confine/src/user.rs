@@ -40,7 +40,7 @@ impl User {
                 gid,
                 ..of_id(&passwd(), uid).unwrap_or_else(|| unnamed(uid))
             },
-            _ => User::named("nobody").unwrap_or_else(|| unnamed(NOBODY)),
+            _ => User::from_name("nobody").unwrap_or_else(|| unnamed(NOBODY)),
         })
     }
 
@@ -53,13 +53,13 @@ impl User {
     }
 
     /// User of this name in passwd(5), without supplementary groups; `None` if there is none.
-    pub fn named(name: &str) -> Option<User> {
+    pub fn from_name(name: &str) -> Option<User> {
         entries(&passwd()).find(|user| user.name == name)
     }
 
     /// True if the permission bits (path_resolution(7)) give the user all of `rights`, which
     /// are those of one digit of chmod(1). Access control lists only add to them.
-    pub(crate) fn may(&self, rights: u32, path: &Path) -> bool {
+    pub(crate) fn can_access(&self, rights: u32, path: &Path) -> bool {
         let Ok(found) = fs::metadata(path) else {
             return false;
         };
@@ -76,7 +76,7 @@ impl User {
     /// True if the user may read and write this device by its permission bits.
     pub fn may_use(&self, device: &Path) -> bool {
         const READ_AND_WRITE: u32 = 6;
-        self.may(READ_AND_WRITE, device)
+        self.can_access(READ_AND_WRITE, device)
     }
 
     /// Let the user into the group that a device is for, if it is for one.
@@ -93,7 +93,7 @@ impl User {
 
     /// Root's and people's home directories, as far as passwd(5) has them, and the directories that
     /// usually hold homes.
-    pub fn homes() -> Vec<PathBuf> {
+    pub fn home_directories() -> Vec<PathBuf> {
         let is_person = |user: &User| user.uid == 0 || (1000..NOBODY).contains(&user.uid);
         let usual = ["/home", "/root"].map(PathBuf::from);
         let people = passwd();

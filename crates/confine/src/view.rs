@@ -36,7 +36,7 @@ impl View {
     }
 
     /// Hides a path. One that is not there need not be hidden.
-    pub fn hide(&mut self, path: impl AsRef<Path>) {
+    pub fn hide_path(&mut self, path: impl AsRef<Path>) {
         if let Ok(path) = fs::canonicalize(path)
             && path.parent().is_some()
             && (self.is_visible(&path) || self.shows_within(&path))
@@ -52,7 +52,7 @@ impl View {
     }
 
     /// Show a path, and what it links to; the root shows everything again.
-    pub fn show(&mut self, path: impl AsRef<Path>) {
+    pub fn show_path(&mut self, path: impl AsRef<Path>) {
         let path = path.as_ref();
         let Ok(target) = fs::canonicalize(path) else {
             return;
@@ -78,10 +78,10 @@ impl View {
             above.pop(); // the root
             let barred = above.iter().rfind(|dir| !may_enter(user, dir));
             if let Some(barred) = barred.filter(|dir| self.is_visible(dir)) {
-                self.hide(barred);
+                self.hide_path(barred);
             }
         }
-        self.show(path);
+        self.show_path(path);
     }
 
     /// True unless the last step that is about the path, or about a directory above it, hides it.
@@ -100,7 +100,7 @@ impl View {
     }
 
     /// The fewest paths that, each with all below it, are what can be seen.
-    pub fn visible(&self) -> Vec<PathBuf> {
+    pub fn visible_paths(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         self.walk(PathBuf::from("/"), &mut found);
         found
@@ -128,7 +128,7 @@ impl View {
 
 fn may_enter(user: &User, dir: &Path) -> bool {
     const SEARCH: u32 = 1;
-    user.may(SEARCH, dir)
+    user.can_access(SEARCH, dir)
 }
 
 #[cfg(test)]
@@ -153,20 +153,20 @@ mod tests {
         let (_dir, root) = homes();
         let home = root.join("home");
         let mut view = View::default();
-        view.hide(&home);
-        view.show(home.join("me"));
-        view.hide(home.join("me/.ssh"));
-        view.hide(root.join("not there"));
+        view.hide_path(&home);
+        view.show_path(home.join("me"));
+        view.hide_path(home.join("me/.ssh"));
+        view.hide_path(root.join("not there"));
         assert!(view.is_visible(&root));
         assert!(!view.is_visible(&home) && !view.is_visible(&home.join("you/file")));
         assert!(view.is_visible(&home.join("me/project/file")));
         assert!(!view.is_visible(&home.join("me/.ssh/key")));
         let below = |path: &PathBuf| path.starts_with(&root);
-        let visible: Vec<PathBuf> = view.visible().into_iter().filter(below).collect();
+        let visible: Vec<PathBuf> = view.visible_paths().into_iter().filter(below).collect();
         assert_eq!(visible, [home.join("me/project")]);
-        assert!(view.visible().contains(&PathBuf::from("/usr")));
-        view.show("/");
-        assert_eq!(view.visible(), [PathBuf::from("/")]);
+        assert!(view.visible_paths().contains(&PathBuf::from("/usr")));
+        view.show_path("/");
+        assert_eq!(view.visible_paths(), [PathBuf::from("/")]);
     }
 
     #[test]
@@ -174,9 +174,9 @@ mod tests {
         let (_dir, root) = homes();
         let home = root.join("home");
         let mut view = View::default();
-        view.hide(&home);
-        view.show(home.join("me/.ssh/key"));
-        view.hide(home.join("me/.ssh"));
+        view.hide_path(&home);
+        view.show_path(home.join("me/.ssh/key"));
+        view.hide_path(home.join("me/.ssh"));
         assert!(!view.is_visible(&home.join("me/.ssh/key")));
     }
 
@@ -187,8 +187,8 @@ mod tests {
         let link = home.join("you/link");
         symlink("../me/project/file", &link).unwrap();
         let mut view = View::default();
-        view.hide(&home);
-        view.show(&link);
+        view.hide_path(&home);
+        view.show_path(&link);
         assert!(view.is_visible(&link) && view.is_visible(&home.join("me/project/file")));
         assert!(!view.is_visible(&home.join("you/file")));
         assert!(!view.is_visible(&home.join("me/.ssh/key")));

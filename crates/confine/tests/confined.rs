@@ -48,9 +48,9 @@ fn as_nobody(home: &Path) -> Confinement {
     let user = User::in_place_of_root().unwrap();
     let mut view = View::default();
     for path in ["/proc", "/sys", "/dev", "/root"] {
-        view.hide(path);
+        view.hide_path(path);
     }
-    view.show("/dev/null");
+    view.show_path("/dev/null");
     view.show_to(&user, home.join("project"));
     Confinement {
         user: Some(user),
@@ -97,12 +97,12 @@ fn what_is_served_to_others_lacks_what_the_program_needs_itself() {
     }
     let (_dir, home) = home();
     let mut confinement = as_nobody(&home);
-    confinement.view.hide("/run");
+    confinement.view.hide_path("/run");
     confinement.export = Some(Export {
         at: "/run/for-others".into(),
         kept: vec!["/proc".into()],
     });
-    assert_eq!(confinement.exported(), Path::new("/run/for-others"));
+    assert_eq!(confinement.exported_path(), Path::new("/run/for-others"));
     let script = format!(
         "readlink /proc/self; cd /run/for-others && ls -A proc sys root run; cat .{}/project/data; ls .{}",
         home.display(),
@@ -174,8 +174,8 @@ fn a_hidden_file_is_an_empty_one_and_a_hidden_part_of_what_is_shown_stays_hidden
     }
     let (_dir, home) = home();
     let mut view = View::default();
-    view.hide(home.join("key"));
-    view.hide(home.join(".ssh"));
+    view.hide_path(home.join("key"));
+    view.hide_path(home.join(".ssh"));
     let confinement = Confinement {
         view,
         mounts: true,
@@ -193,8 +193,8 @@ fn a_hidden_file_is_an_empty_one_and_a_hidden_part_of_what_is_shown_stays_hidden
 fn landlock_alone_keeps_a_program_from_what_is_hidden_and_from_writing() {
     let (_dir, home) = home();
     let mut view = View::default();
-    view.hide("/proc");
-    view.hide(home.join(".ssh"));
+    view.hide_path("/proc");
+    view.hide_path(home.join(".ssh"));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let confinement = Confinement {
         view,
@@ -243,7 +243,7 @@ fn a_device_of_roots_alone_is_opened_through_a_node_of_the_users_own() {
     mknod.args(["-m", "600"]).arg(&zero).args(["c", "1", "5"]);
     assert!(mknod.status().unwrap().success());
     let mut confinement = as_nobody(&home);
-    confinement.view.hide(&devices);
+    confinement.view.hide_path(&devices);
     assert!(!confinement.can_use(&zero));
     assert!(!confinement.user.as_ref().unwrap().may_use(&zero));
 
@@ -260,7 +260,7 @@ fn a_device_of_roots_alone_is_opened_through_a_node_of_the_users_own() {
         (about.permissions().mode() & 0o777, about.uid()),
         (0o600, 0)
     );
-    confinement.view.show(&zero);
+    confinement.view.show_path(&zero);
     assert!(!confinement.can_use(&zero));
     assert_eq!(fs::read_dir(&devices).unwrap().count(), 1);
 }
@@ -271,7 +271,7 @@ fn what_cannot_be_done_is_an_error_that_names_the_step() {
     assert_eq!(missing.unwrap_err().kind(), std::io::ErrorKind::NotFound);
     let (dir, home) = home();
     let mut view = View::default();
-    view.hide(home.join("project"));
+    view.hide_path(home.join("project"));
     drop(dir);
     let confinement = Confinement {
         view,
@@ -289,7 +289,7 @@ fn what_cannot_be_done_is_an_error_that_names_the_step() {
 /// A program with processes of its own, as the builds of root are.
 fn alone() -> Confinement {
     let mut view = View::default();
-    view.hide("/root");
+    view.hide_path("/root");
     Confinement {
         user: User::for_builds(),
         view,

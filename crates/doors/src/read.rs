@@ -14,17 +14,18 @@ mod log;
 mod stream;
 
 pub use child::{
-    Asked, Heard, NoOutput, hear, output_of, output_of_child, output_of_work, output_within,
+    Asked, Heard, NoOutput, output_of, output_of_child, output_of_work, output_within,
+    start_reading,
 };
 pub use file::{
     KERNEL_BYTES, LARGE_FILE_BYTES, SMALL_FILE_BYTES, file_bytes, file_bytes_here, file_text,
     kernel_bytes, kernel_text, large_file_bytes, open_file, open_file_here, open_kernel_file,
     small_file_bytes, small_file_text, text_of_file_or_pipe,
 };
-pub use json::{MostJson, json};
+pub use json::{MostJson, parse_json};
 pub use line::{LONGEST_SHOWN_LINE, Lines, line_within, lines_within};
 pub use log::{Log, MOST_LOG_BYTES, join_output, to_log};
-pub use stream::{copy_within, discard, start_of, stream_bytes, stream_text};
+pub use stream::{copy_within, discard_rest, start_of, stream_bytes, stream_text};
 
 use std::io::{Error, ErrorKind};
 

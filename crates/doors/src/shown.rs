@@ -5,7 +5,7 @@
 //! print is piped through [`follow`]; they are never handed the terminal. The exceptions go through
 //! [`raw_output`] and say why: messages between two processes of schedlab, and the terminal of a guest.
 
-use model::printable::{is_hidden, lines, one_line};
+use model::printable::{clean_lines, is_hidden, one_line};
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
@@ -21,19 +21,19 @@ pub struct Shown(String);
 
 /// Words of several lines, whoever made them: what a terminal would obey is seen instead, and line
 /// ends and tabs stay.
-pub fn text(words: impl Display) -> Shown {
-    Shown(lines(&words.to_string()).into_owned())
+pub fn clean_text(words: impl Display) -> Shown {
+    Shown(clean_lines(&words.to_string()).into_owned())
 }
 
 /// The same for text of ours in colours, which stay: SGR sequences of ECMA-48, which change how
 /// text looks and nothing else. Words of others must have been cleaned before they were put into it.
-pub fn coloured(words: impl Display) -> Shown {
+pub fn coloured_text(words: impl Display) -> Shown {
     let words = words.to_string();
     let mut shown = String::with_capacity(words.len());
     let mut rest = words.as_str();
     while let Some(at) = rest.find('\u{1b}') {
         let (before, from) = rest.split_at(at);
-        shown += &lines(before);
+        shown += &clean_lines(before);
         let length = colour(from);
         let (sequence, behind) = from.split_at(length.unwrap_or(1));
         match length {
@@ -42,11 +42,11 @@ pub fn coloured(words: impl Display) -> Shown {
         }
         rest = behind;
     }
-    Shown(shown + &lines(rest))
+    Shown(shown + &clean_lines(rest))
 }
 
 /// Words of one line: a line end in them, and the spaces around that, are shown as a space.
-pub fn sentence(words: impl Display) -> Shown {
+pub fn clean_line(words: impl Display) -> Shown {
     let words = words.to_string();
     let lines = words.split(['\n', '\r']).map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
@@ -62,7 +62,7 @@ fn colour(text: &str) -> Option<usize> {
 
 /// A value as JSON over several lines, with the end of its last line. JSON leaves DEL, C1, bidirectional
 /// overrides and characters without width as they are; here they are escaped, too.
-pub fn json(value: &impl Serialize) -> Result<Shown, serde_json::Error> {
+pub fn json_text(value: &impl Serialize) -> Result<Shown, serde_json::Error> {
     let text = serde_json::to_string_pretty(value)?;
     let mut shown = String::with_capacity(text.len() + 1);
     for c in text.chars() {
@@ -125,7 +125,7 @@ impl Stream {
     }
 
     /// Columns of the terminal; none where it is no terminal.
-    pub fn columns(self) -> Option<usize> {
+    pub fn terminal_columns(self) -> Option<usize> {
         let size = match self {
             Stream::Output => rustix::termios::tcgetwinsize(io::stdout()),
             Stream::Errors => rustix::termios::tcgetwinsize(io::stderr()),
@@ -155,8 +155,8 @@ fn put(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// A line on standard error. One that nobody reads any more is no error.
-pub fn note(words: impl Display) {
-    let _ = Stream::Errors.write(&text(format_args!("{words}\n")));
+pub fn print_note(words: impl Display) {
+    let _ = Stream::Errors.write(&clean_text(format_args!("{words}\n")));
 }
 
 /// Standard error as a writer, for a log: each piece that is written is cleaned.
@@ -165,7 +165,7 @@ pub struct Notes;
 
 impl Write for Notes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Stream::Errors.write(&text(String::from_utf8_lossy(bytes)))?;
+        Stream::Errors.write(&clean_text(String::from_utf8_lossy(bytes)))?;
         Ok(bytes.len())
     }
 
@@ -175,7 +175,7 @@ impl Write for Notes {
 }
 
 /// Shows what another program prints, line by line, until it ends.
-pub fn follow(from: impl Read + Send + 'static, to: Stream) -> JoinHandle<()> {
+pub fn relay_lines(from: impl Read + Send + 'static, to: Stream) -> JoinHandle<()> {
     std::thread::spawn(move || relay(from, |shown| to.write(shown)))
 }
 
@@ -197,13 +197,13 @@ fn relay(from: impl Read, mut show: impl FnMut(&Shown) -> io::Result<()>) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let _ = show(&text(String::from_utf8_lossy(&line)));
+        let _ = show(&clean_text(String::from_utf8_lossy(&line)));
     }
 }
 
 /// Runs a program to its end, and shows what it prints: its output on `output`, its errors on standard
 /// error.
-pub fn run(command: &mut Command, output: Stream) -> io::Result<ExitStatus> {
+pub fn run_program(command: &mut Command, output: Stream) -> io::Result<ExitStatus> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     to_end(command.spawn()?, output)
 }
@@ -211,8 +211,11 @@ pub fn run(command: &mut Command, output: Stream) -> io::Result<ExitStatus> {
 /// Shows what a program with pipes prints, until it has ended.
 pub fn to_end(mut child: Child, output: Stream) -> io::Result<ExitStatus> {
     let followed = [
-        child.stdout.take().map(|from| follow(from, output)),
-        child.stderr.take().map(|from| follow(from, Stream::Errors)),
+        child.stdout.take().map(|from| relay_lines(from, output)),
+        child
+            .stderr
+            .take()
+            .map(|from| relay_lines(from, Stream::Errors)),
     ];
     let status = child.wait();
     for follower in followed.into_iter().flatten() {
@@ -244,14 +247,14 @@ mod tests {
 
     #[test]
     fn text_has_nothing_that_a_terminal_obeys_and_keeps_its_lines() {
-        let shown = text(format_args!("a\n\tb{POISON}"));
+        let shown = clean_text(format_args!("a\n\tb{POISON}"));
         assert!(shown.as_str().starts_with("a\n\tb\\u{1b}]0;pwn\\u{7}"));
         assert!(!shown.as_str().replace(['\n', '\t'], "").contains(is_hidden));
     }
 
     #[test]
     fn json_escapes_what_json_leaves_and_says_the_same() {
-        let shown = json(&[POISON]).unwrap();
+        let shown = json_text(&[POISON]).unwrap();
         assert!(
             !shown.as_str().replace('\n', "").contains(is_hidden),
             "{shown}"
@@ -263,7 +266,7 @@ mod tests {
 
     #[test]
     fn colours_stay_and_nothing_else_of_an_escape_does() {
-        let shown = coloured("\u{1b}[1;31mred\u{1b}[0m \u{1b}[2J\u{1b}]0;x\u{7}\u{1b}");
+        let shown = coloured_text("\u{1b}[1;31mred\u{1b}[0m \u{1b}[2J\u{1b}]0;x\u{7}\u{1b}");
         assert_eq!(
             shown.as_str(),
             "\u{1b}[1;31mred\u{1b}[0m \\u{1b}[2J\\u{1b}]0;x\\u{7}\\u{1b}"
@@ -273,10 +276,10 @@ mod tests {
     #[test]
     fn a_message_of_several_lines_is_one_sentence_where_there_is_one_line() {
         assert_eq!(
-            sentence("another run is under way\n  schedlab run\r\n\nin /root\n").as_str(),
+            clean_line("another run is under way\n  schedlab run\r\n\nin /root\n").as_str(),
             "another run is under way schedlab run in /root"
         );
-        assert_eq!(sentence("a\u{1b}\tb").as_str(), "a\\u{1b}\\u{9}b");
+        assert_eq!(clean_line("a\u{1b}\tb").as_str(), "a\\u{1b}\\u{9}b");
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod workshop;
 pub use workshop::{NoWorkshop, Workshop};
 
 use crate::read::line_within;
-use crate::shown::{Stream, text};
+use crate::shown::{Stream, clean_text};
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -54,8 +54,8 @@ impl Agreed {
     }
 
     /// Shows what would start, and asks. `yes` is the option that answers beforehand.
-    pub fn ask(shown: &str, question: &str, yes: bool) -> io::Result<Answer> {
-        let see = |words: &str| Stream::Errors.write(&text(words));
+    pub fn ask_user(shown: &str, question: &str, yes: bool) -> io::Result<Answer> {
+        let see = |words: &str| Stream::Errors.write(&clean_text(words));
         see(shown)?;
         if yes {
             return Ok(Answer::Yes(Agreed(())));
@@ -74,7 +74,7 @@ impl Agreed {
 }
 
 /// A tool of this machine, by its name on PATH.
-pub fn tool(name: &'static str) -> Command {
+pub fn tool_command(name: &'static str) -> Command {
     without_input(OsStr::new(name))
 }
 
@@ -85,12 +85,12 @@ pub fn tool_at(path: &Path) -> Command {
 }
 
 /// This program itself, at the path of its file.
-pub fn own(path: &Path) -> Command {
+pub fn own_command(path: &Path) -> Command {
     command(path.as_os_str())
 }
 
 /// A program that somebody else names or brings.
-pub fn named(program: impl AsRef<OsStr>, _agreed: Agreed) -> Command {
+pub fn named_command(program: impl AsRef<OsStr>, _agreed: Agreed) -> Command {
     command(program.as_ref())
 }
 
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn no_tool_reads_the_input_of_this_program() {
-        let output = tool("cat").output().unwrap();
+        let output = tool_command("cat").output().unwrap();
         assert!(output.status.success() && output.stdout.is_empty());
     }
 
@@ -127,12 +127,12 @@ mod tests {
         // Tests run without a terminal, or with one for their input only.
         if !io::stdin().is_terminal() {
             assert_eq!(
-                Agreed::ask("x\n", "Run this?", false).unwrap(),
+                Agreed::ask_user("x\n", "Run this?", false).unwrap(),
                 Answer::Nobody
             );
         }
         assert!(matches!(
-            Agreed::ask("x\n", "Run this?", true).unwrap(),
+            Agreed::ask_user("x\n", "Run this?", true).unwrap(),
             Answer::Yes(_)
         ));
     }

@@ -28,6 +28,6 @@ pub use file::{
 };
 pub use marked::{Holds, MARK, Marked, Part, Patience, has_mark, no_patience, remove_marked};
 pub use way::{
-    Exposed, How, Trust, exposed, make_directory, make_new_directory, make_private_directory,
+    Exposed, How, Trust, find_exposed, make_directory, make_new_directory, make_private_directory,
     real_directory, real_path, real_place,
 };

@@ -1,7 +1,7 @@
 //! A bisection, which git(1) keeps: in a bare clone of its own, so that the repository is left alone
 //! and `git bisect log` of the clone tells how it went.
 
-use crate::{Error, check_source, git, io, no_commit, succeeded, unmet};
+use crate::{Error, check_source, io, no_commit, run_git, succeeded, unmet};
 use doors::written::Part;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -55,13 +55,13 @@ impl Bisection {
         if !clone.exists() {
             // A clone that was killed is not taken for whole.
             let parent = clone.parent().unwrap_or(clone);
-            let part = Part::of(parent).map_err(io("create", parent))?;
+            let part = Part::create_in(parent).map_err(io("create", parent))?;
             let directory = part.path().display().to_string();
             succeeded(
                 source,
-                &git(&["clone", "-q", "--bare"], &[source, &directory])?,
+                &run_git(&["clone", "-q", "--bare"], &[source, &directory])?,
             )?;
-            part.put(clone).map_err(io("put in place", clone))?;
+            part.put_at(clone).map_err(io("put in place", clone))?;
         }
         if !clone.join("BISECT_START").exists() {
             let ancestor = bisection.at(&["merge-base", "--is-ancestor"], &[good, bad])?;
@@ -69,7 +69,7 @@ impl Bisection {
                 let why = "the bad commit does not come after it";
                 return Err(no_commit(source, good, why));
             }
-            if bisection.commits(good, bad)? == 0 {
+            if bisection.count_commits(good, bad)? == 0 {
                 return Err(unmet(
                     &format!("repository {source}"),
                     &format!("{good} and {bad} are the same commit, so nothing lies between them"),
@@ -90,14 +90,14 @@ impl Bisection {
     }
 
     /// Number of commits after the good one, up to the bad one.
-    pub fn commits(&self, good: &str, bad: &str) -> Result<u32, Error> {
+    pub fn count_commits(&self, good: &str, bad: &str) -> Result<u32, Error> {
         let counted = self.said(&["rev-list", "--count"], &[&format!("{good}..{bad}")])?;
         Ok(counted.parse().unwrap_or(u32::MAX))
     }
 
     /// State of the bisection: the commit to be tried, or the end.
-    pub fn next(&self) -> Result<Next, Error> {
-        let log = self.log()?;
+    pub fn find_next(&self) -> Result<Next, Error> {
+        let log = self.read_log()?;
         let first = log.lines().rev().find_map(|line| {
             let rest = line.strip_prefix("# first bad commit: [")?;
             Some(rest.split(']').next()?.to_owned())
@@ -113,39 +113,39 @@ impl Bisection {
     }
 
     /// Judges the commit that was to be tried.
-    pub fn mark(&self, mark: Mark) -> Result<Next, Error> {
+    pub fn mark_commit(&self, mark: Mark) -> Result<Next, Error> {
         let marked = self.bisect(&[mark.name()], &[])?;
         // 2: only skipped commits are left, which the log says too.
         if marked.status.code() != Some(2) {
             succeeded(&self.source, &marked)?;
         }
-        self.next()
+        self.find_next()
     }
 
     /// Text that `git bisect replay` takes.
-    pub fn log(&self) -> Result<String, Error> {
+    pub fn read_log(&self) -> Result<String, Error> {
         let log = self.bisect(&["log"], &[])?;
         succeeded(&self.source, &log)?;
         Ok(String::from_utf8_lossy(&log.stdout).into_owned())
     }
 
     /// Commits that were judged, in their order, each with `good`, `bad` or `skip`.
-    pub fn judged(&self) -> Result<Vec<(String, String)>, Error> {
+    pub fn judged_commits(&self) -> Result<Vec<(String, String)>, Error> {
         let judged = |line: &str| {
             let (verdict, commit) = line.strip_prefix("git bisect ")?.split_once(' ')?;
             let is_verdict = ["good", "bad", "skip"].contains(&verdict);
             is_verdict.then(|| (verdict.to_owned(), commit.trim().to_owned()))
         };
-        Ok(self.log()?.lines().filter_map(judged).collect())
+        Ok(self.read_log()?.lines().filter_map(judged).collect())
     }
 
     /// First line of a commit's message.
-    pub fn subject(&self, commit: &str) -> Result<String, Error> {
+    pub fn read_subject(&self, commit: &str) -> Result<String, Error> {
         self.said(&["show", "-s", "--format=%s"], &[commit])
     }
 
     /// First parent of a commit.
-    pub fn parent(&self, commit: &str) -> Result<String, Error> {
+    pub fn first_parent(&self, commit: &str) -> Result<String, Error> {
         self.said(&["rev-parse", "--verify"], &[&format!("{commit}^")])
     }
 
@@ -154,7 +154,7 @@ impl Bisection {
     pub fn checkout(&self, commit: &str, tree: &Path) -> Result<(), Error> {
         let directory = tree.display().to_string();
         let output = match tree.exists() {
-            true => git(
+            true => run_git(
                 &["-C", &directory, "checkout", "-q", "--force", "--detach"],
                 &[commit],
             )?,
@@ -168,12 +168,12 @@ impl Bisection {
 
     fn at(&self, ours: &[&str], words: &[&str]) -> Result<Output, Error> {
         let clone = self.clone.display().to_string();
-        git(&[&["-C", &clone], ours].concat(), words)
+        run_git(&[&["-C", &clone], ours].concat(), words)
     }
 
     fn bisect(&self, ours: &[&str], words: &[&str]) -> Result<Output, Error> {
         let clone = self.clone.display().to_string();
-        git(&[&["-C", &clone, "bisect"], ours].concat(), words)
+        run_git(&[&["-C", &clone, "bisect"], ours].concat(), words)
     }
 
     fn said(&self, ours: &[&str], words: &[&str]) -> Result<String, Error> {
@@ -211,16 +211,16 @@ mod tests {
         let (good, bad) = (commit("c0"), commit("c8"));
         for step in 0..20 {
             let bisection = Bisection::open(&source, &good, &bad, &clone).unwrap();
-            let next = bisection.next().unwrap();
+            let next = bisection.find_next().unwrap();
             let Next::Try(commit) = &next else {
                 let subject = match &next {
-                    Next::First(first) => bisection.subject(first).unwrap(),
+                    Next::First(first) => bisection.read_subject(first).unwrap(),
                     _ => String::new(),
                 };
                 return (next, step, subject);
             };
-            let number = bisection.subject(commit).unwrap().parse().unwrap();
-            bisection.mark(judge(number)).unwrap();
+            let number = bisection.read_subject(commit).unwrap().parse().unwrap();
+            bisection.mark_commit(judge(number)).unwrap();
         }
         panic!("it never ends");
     }

@@ -8,7 +8,7 @@ mod bisect;
 
 pub use bisect::{Bisection, Mark, Next};
 
-use doors::started::tool;
+use doors::started::tool_command;
 use doors::written::Part;
 use model::Problem;
 use model::printable::last_lines;
@@ -74,17 +74,17 @@ pub fn check_source(source: &str) -> Result<(), Error> {
 
 /// The files of a commit, below the directory of all trees; fetched unless they are there. The
 /// repository itself is left alone.
-pub fn tree(source: &str, commit: &str, all: &Path) -> Result<PathBuf, Error> {
+pub fn fetch_tree(source: &str, commit: &str, all: &Path) -> Result<PathBuf, Error> {
     check_source(source)?;
     let tree = tree_path(source, commit, all);
     if tree.exists() {
         return Ok(tree);
     }
-    let part = Part::of(all).map_err(io("create", all))?;
+    let part = Part::create_in(all).map_err(io("create", all))?;
     let files = part.path();
     tracing::info!("taking {commit} from {source}");
     fetch(source, commit, &files)?;
-    part.put(&tree).map_err(io("put in place", &tree))?;
+    part.put_at(&tree).map_err(io("put in place", &tree))?;
     Ok(tree)
 }
 
@@ -98,9 +98,9 @@ pub fn tree_path(source: &str, commit: &str, all: &Path) -> PathBuf {
 /// no copy of its objects.
 fn fetch(source: &str, commit: &str, into: &Path) -> Result<(), Error> {
     let directory = into.display().to_string();
-    let at = |ours: &[&str], words: &[&str]| git(&[&["-C", &directory], ours].concat(), words);
+    let at = |ours: &[&str], words: &[&str]| run_git(&[&["-C", &directory], ours].concat(), words);
     if is_url(source) {
-        succeeded(source, &git(&["init", "-q"], &[&directory])?)?;
+        succeeded(source, &run_git(&["init", "-q"], &[&directory])?)?;
         let one = at(&["fetch", "-q", "--depth", "1"], &[source, commit])?;
         if !one.status.success() {
             let all = "+refs/*:refs/all/*";
@@ -110,7 +110,7 @@ fn fetch(source: &str, commit: &str, into: &Path) -> Result<(), Error> {
         let path = fs::canonicalize(source).map_err(io("find", Path::new(source)))?;
         let path = path.display().to_string();
         let clone = ["clone", "-q", "--shared", "--no-checkout"];
-        succeeded(source, &git(&clone, &[&path, &directory])?)?;
+        succeeded(source, &run_git(&clone, &[&path, &directory])?)?;
     }
     succeeded(source, &at(&["checkout", "-q", "--detach"], &[commit])?)
 }
@@ -118,7 +118,7 @@ fn fetch(source: &str, commit: &str, into: &Path) -> Result<(), Error> {
 /// The commit of a name in a repository of this machine.
 fn near_commit(path: &str, name: &str) -> Result<String, Error> {
     let peeled = format!("{name}^{{commit}}");
-    let found = git(&["-C", path, "rev-parse", "--verify"], &[&peeled])?;
+    let found = run_git(&["-C", path, "rev-parse", "--verify"], &[&peeled])?;
     let commit = String::from_utf8_lossy(&found.stdout).trim().to_owned();
     match found.status.success() && is_commit(&commit) {
         true => Ok(commit),
@@ -133,7 +133,7 @@ fn far_commit(url: &str, name: &str) -> Result<String, Error> {
     }
     let peeled = format!("{name}^{{}}");
     // The settings of a repository around the working directory could name a program: nothing is there.
-    let listed = git(&["-C", "/", "ls-remote"], &[url, name, &peeled])?;
+    let listed = run_git(&["-C", "/", "ls-remote"], &[url, name, &peeled])?;
     succeeded(url, &listed)?;
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     let refs: Vec<(&str, &str)> = text.lines().filter_map(|l| l.split_once('\t')).collect();
@@ -182,7 +182,7 @@ const WITHOUT_END: [&str; 3] = ["bisect", "checkout", "worktree"];
 
 /// Runs git with options of ours, and then words that others chose, which are no options. An
 /// error is that git did not run.
-pub fn git(ours: &[&str], words: &[&str]) -> Result<Output, Error> {
+pub fn run_git(ours: &[&str], words: &[&str]) -> Result<Output, Error> {
     debug_assert!(
         matches!(ours, ["-C", ..] | ["clone" | "init", ..]),
         "{ours:?} would obey a repository around the working directory"
@@ -203,7 +203,7 @@ fn start(ours: &[&str], end: Option<&str>, words: &[&str]) -> Result<Output, Err
         let remedy = "install the package git";
         return Err(unmet("git", "it is not installed", remedy));
     }
-    let mut command = tool("git");
+    let mut command = tool_command("git");
     // A repository that asks for a password is none that can be fetched here.
     command
         .env("GIT_TERMINAL_PROMPT", "0")
@@ -308,7 +308,7 @@ mod tests {
         for (index, source) in [path.clone(), format!("file://{path}")].iter().enumerate() {
             assert_eq!(commit_of(source, None).unwrap(), commit, "{source}");
             let all = directory.path().join(index.to_string());
-            let tree = tree(source, &commit, &all).unwrap();
+            let tree = fetch_tree(source, &commit, &all).unwrap();
             assert_eq!(fs::read_to_string(tree.join("file")).unwrap(), "text\n");
         }
         let clone = directory.path().join("clone");
@@ -348,8 +348,8 @@ mod tests {
                 commit_of(&word, Some("main")).is_err(),
                 commit_of(&here, Some(&word)).is_err(),
                 commit_of(&format!("file://{here}"), Some(&word)).is_err(),
-                tree(&word, commit, &all).is_err(),
-                tree(&here, &word, &all).is_err(),
+                fetch_tree(&word, commit, &all).is_err(),
+                fetch_tree(&here, &word, &all).is_err(),
                 fetch(&word, commit, &directory.path().join("into")).is_err(),
                 fetch(
                     &format!("file://{here}"),

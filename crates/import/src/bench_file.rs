@@ -9,9 +9,9 @@ mod input;
 mod limits;
 
 use crate::ImportError;
-use crate::files::text;
+use crate::files::file_text;
 use input::{Benchmark, Input, Params, Run, RunConfig, WorkerSet};
-use limits::{Room, SMALLER, add_distinct, distinct};
+use limits::{Room, SMALLER, add_distinct, distinct_schedulers};
 use model::check::MOST_CELLS;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -115,14 +115,14 @@ struct Set {
 }
 
 /// Text of the experiment file that does what a file of schedbench asks for.
-pub fn experiment(path: &Path) -> Result<String, ImportError> {
-    let text = text(path)?;
-    let refuse = |what: String, remedy: &str| ImportError::file(path, what, remedy);
+pub fn experiment_text(path: &Path) -> Result<String, ImportError> {
+    let text = file_text(path)?;
+    let refuse = |what: String, remedy: &str| ImportError::in_file(path, what, remedy);
     if text.trim().is_empty() {
         return Err(refuse("the file is empty".to_owned(), REMEDY));
     }
     let benchmark: Benchmark =
-        serde_json::from_str(&text).map_err(|e| ImportError::json(path, &e, REMEDY))?;
+        serde_json::from_str(&text).map_err(|e| ImportError::in_json(path, &e, REMEDY))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let file = of(&benchmark, &stem).map_err(|(what, remedy)| refuse(what, &remedy))?;
     let text = toml::to_string(&file).map_err(|e| refuse(e.to_string(), REMEDY))?;
@@ -317,8 +317,8 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
                 REMEDY,
             );
         };
-        room.take(name, params)?;
-        Ok((name.clone(), WorkerSet::of(params, count)))
+        room.take_text(name, params)?;
+        Ok((name.clone(), WorkerSet::from_preset(params, count)))
     };
     let mut cells = Vec::new();
     for name in &matrix.workers {
@@ -343,7 +343,7 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
         true => &[own.numa_disable.unwrap_or_default()][..],
         false => &matrix.numa_disable,
     };
-    let disabled = distinct(disabled.iter().copied())?;
+    let disabled = distinct_schedulers(disabled.iter().copied())?;
     let under = names.iter().flat_map(|scheduler| {
         disabled.iter().map(|&numa_disable| Under {
             scheduler: scheduler.clone(),
@@ -351,7 +351,7 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
         })
     });
     Ok(Wanted {
-        schedulers: distinct(under)?,
+        schedulers: distinct_schedulers(under)?,
         cells,
     })
 }
@@ -371,7 +371,7 @@ fn of_runs(runs: &[Run], benchmark: &Benchmark) -> Result<Wanted, Fault> {
         let sets = run.worker_sets.iter().enumerate();
         let sets = sets.map(|(index, set)| {
             let name = name(index, &set.params);
-            left.take(&name, &set.params)?;
+            left.take_text(&name, &set.params)?;
             Ok((name, set.clone()))
         });
         let sets = sets.collect::<Result<Together, Fault>>()?;
@@ -397,7 +397,7 @@ fn of_runs(runs: &[Run], benchmark: &Benchmark) -> Result<Wanted, Fault> {
         }
     };
     Ok(Wanted {
-        schedulers: distinct(runs.iter().map(under))?,
+        schedulers: distinct_schedulers(runs.iter().map(under))?,
         cells,
     })
 }

@@ -1,9 +1,9 @@
 //! Logs of cachyos-benchmarker and of the mini-benchmarker that it comes from: `benchie_DATE.log`,
 //! a line `NAME: SECONDS` for each test, the totals, and what the machine was.
 
-use crate::files::{files_of, load, number, text};
+use crate::files::{file_text, files_of, load_from_count, parse_number};
 use crate::schbench::with_arm;
-use crate::{ImportError, Imported, Place, Run, figure};
+use crate::{ImportError, Imported, Place, Run, make_figure};
 use model::Better;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
     for path in paths {
         let (named, path) = with_arm(path);
         for file in files_of(&path, Some("log"), REMEDY)? {
-            let read = text(&file).and_then(|text| read_text(&file, &text));
+            let read = file_text(&file).and_then(|text| read_text(&file, &text));
             match read {
                 Ok(log) => add(&mut imported, &file, named.as_deref(), log),
                 Err(fault) => imported.faults.push(fault),
@@ -56,9 +56,9 @@ pub fn read_text(path: &Path, text: &str) -> Result<Log, ImportError> {
             _ if has_total => log.kernel = log.kernel.or_else(|| kernel(line)),
             "" => {}
             test => {
-                let seconds = number(after).ok_or_else(|| {
+                let seconds = parse_number(after).ok_or_else(|| {
                     let what = format!("`{line}` is no test with its seconds");
-                    ImportError::line(path, index + 1, what, REMEDY)
+                    ImportError::in_line(path, index + 1, what, REMEDY)
                 })?;
                 log.tests.push((test.to_owned(), seconds, index + 1));
             }
@@ -66,7 +66,7 @@ pub fn read_text(path: &Path, text: &str) -> Result<Log, ImportError> {
     }
     match has_total {
         true => Ok(log),
-        false => Err(ImportError::file(
+        false => Err(ImportError::in_file(
             path,
             "there is no `Total time (s):` in it: was the run interrupted?",
             REMEDY,
@@ -94,12 +94,12 @@ fn add(imported: &mut Imported, file: &Path, named: Option<&str>, log: Log) {
         let place = Place {
             workload: test,
             benchmark: BENCHMARK.to_owned(),
-            load: load(None),
+            load: load_from_count(None),
             load_name: String::new(),
         };
-        imported.add(Run {
-            metrics: vec![figure("time", "s", Better::Lower, seconds)],
-            elapsed_ns: model::whole(seconds * 1e9),
+        imported.add_run(Run {
+            metrics: vec![make_figure("time", "s", Better::Lower, seconds)],
+            elapsed_ns: model::truncate_to_u64(seconds * 1e9),
             ..Run::new(arm, place, format!("{}:{line}", file.display()))
         });
     }
@@ -107,7 +107,7 @@ fn add(imported: &mut Imported, file: &Path, named: Option<&str>, log: Log) {
     let facts = facts
         .into_iter()
         .filter_map(|(fact, value)| Some((fact.to_owned(), value?)));
-    imported.arm(arm).facts.extend(facts);
+    imported.ensure_arm(arm).facts.extend(facts);
 }
 
 #[cfg(test)]
@@ -133,7 +133,13 @@ mod tests {
         let imported = read(&[dir.path().to_owned()]).unwrap();
         assert_eq!(imported.faults, []);
         let runs = imported.runs.iter();
-        let runs = runs.map(|run| (run.arm.as_str(), run.place.name(), run.metrics[0].value));
+        let runs = runs.map(|run| {
+            (
+                run.arm.as_str(),
+                run.place.cell_name(),
+                run.metrics[0].value,
+            )
+        });
         let expected = [
             (
                 "6.9.1-2-cachyos",

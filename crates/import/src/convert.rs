@@ -43,9 +43,13 @@ pub struct Converted {
 impl Converted {
     /// Converts what was read at `path`. An error where there is no run, no such baseline, or
     /// more than results can hold.
-    pub fn of(imported: Imported, path: &Path, options: Options) -> Result<Self, ImportError> {
+    pub fn from_imported(
+        imported: Imported,
+        path: &Path,
+        options: Options,
+    ) -> Result<Self, ImportError> {
         if imported.runs.is_empty() {
-            return Err(ImportError::file(
+            return Err(ImportError::in_file(
                 path,
                 "there is no run in it",
                 "`schedlab import --help` says what is read of each tool",
@@ -56,7 +60,7 @@ impl Converted {
         let experiment = cells.experiment(&imported.arms, baseline, &options);
         let too_much = |e: model::Invalid| {
             let remedy = "import fewer arms or benchmarks at a time";
-            ImportError::file(path, e.to_string(), remedy)
+            ImportError::in_file(path, e.to_string(), remedy)
         };
         experiment.check().map_err(too_much)?;
         let (plan, runs) = cells.plan(&imported.arms);
@@ -141,7 +145,7 @@ fn baseline(arms: &[ImportedArm], wanted: Option<&str>, path: &Path) -> Result<u
     found.ok_or_else(|| {
         let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
         let what = format!("there is no arm `{wanted}` in it");
-        ImportError::file(path, what, format!("its arms are: {}", names.join(", ")))
+        ImportError::in_file(path, what, format!("its arms are: {}", names.join(", ")))
     })
 }
 
@@ -162,7 +166,7 @@ impl<'a> Cells<'a> {
         };
         let mut known = BTreeMap::new();
         for run in runs {
-            let name = run.place.name();
+            let name = run.place.cell_name();
             let at = *known.entry(name.clone()).or_insert_with(|| {
                 cells.add(run, name);
                 cells.cells.len() - 1
@@ -176,7 +180,7 @@ impl<'a> Cells<'a> {
         let place = &run.place;
         let known = self.workloads.iter().position(|w| w.name == place.workload);
         let workload = known.unwrap_or_else(|| {
-            let kind = Kind::new("imported").with("benchmark", place.benchmark.as_str());
+            let kind = Kind::new("imported").with_param("benchmark", place.benchmark.as_str());
             let judged = run.metrics.iter().filter(|m| m.better != Better::Neither);
             self.workloads.push(Workload {
                 name: place.workload.clone(),
@@ -206,7 +210,7 @@ impl<'a> Cells<'a> {
             name: options.name.clone(),
             question: None,
             seed: 0,
-            target: ImportedFrom::target(&options.tool),
+            target: ImportedFrom::target_spec(&options.tool),
             arms: arms.collect(),
             baseline,
             workloads: self.workloads.clone(),

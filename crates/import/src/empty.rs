@@ -13,9 +13,9 @@ pub(crate) fn take_out(imported: &mut Imported) {
         let what = format!(
             "every figure of `{}` in {} is 0: nothing was measured",
             run.arm,
-            run.place.name()
+            run.place.cell_name()
         );
-        ImportError::file(Path::new(&run.source), what, "")
+        ImportError::in_file(Path::new(&run.source), what, "")
     }));
 }
 
@@ -37,7 +37,7 @@ fn is_time(unit: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Place, figure};
+    use crate::{Place, make_figure};
     use model::Load;
 
     fn run(figures: &[(&str, f64)]) -> Run {
@@ -50,7 +50,7 @@ mod tests {
         let metrics = figures
             .iter()
             .enumerate()
-            .map(|(k, (unit, value))| figure(&format!("m{k}"), unit, Better::Lower, *value));
+            .map(|(k, (unit, value))| make_figure(&format!("m{k}"), unit, Better::Lower, *value));
         Run {
             metrics: metrics.collect(),
             ..Run::new("a", place, "file.json".to_owned())
@@ -77,8 +77,8 @@ mod tests {
     #[test]
     fn an_empty_run_is_a_fault_with_its_file_and_the_others_stay() {
         let mut imported = Imported::default();
-        imported.add(run(&[("s", 0.0)]));
-        imported.add(run(&[("s", 2.0)]));
+        imported.add_run(run(&[("s", 0.0)]));
+        imported.add_run(run(&[("s", 2.0)]));
         take_out(&mut imported);
         assert_eq!(imported.runs.len(), 1);
         let said = imported.faults[0].to_string();

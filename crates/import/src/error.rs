@@ -19,7 +19,7 @@ pub struct ImportError {
 
 impl ImportError {
     /// Error of a whole file or directory.
-    pub fn file(path: &Path, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn in_file(path: &Path, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         ImportError {
             path: path.to_owned(),
             line: None,
@@ -29,7 +29,7 @@ impl ImportError {
     }
 
     /// Error of one line, which is counted from 1.
-    pub fn line(
+    pub fn in_line(
         path: &Path,
         line: usize,
         what: impl Into<String>,
@@ -37,22 +37,22 @@ impl ImportError {
     ) -> Self {
         ImportError {
             line: Some(line),
-            ..ImportError::file(path, what, remedy)
+            ..ImportError::in_file(path, what, remedy)
         }
     }
 
     /// Error of JSON, with the line of the parser.
-    pub(crate) fn json(path: &Path, error: &serde_json::Error, remedy: &str) -> Self {
+    pub(crate) fn in_json(path: &Path, error: &serde_json::Error, remedy: &str) -> Self {
         let line = Some(error.line()).filter(|line| *line > 0);
         ImportError {
             line,
-            ..ImportError::file(path, format!("not valid: {error}"), remedy)
+            ..ImportError::in_file(path, format!("not valid: {error}"), remedy)
         }
     }
 
     /// Error of the operating system or of the file's kind, as the reader of results says it.
-    pub(crate) fn unread(path: &Path, error: &dyn fmt::Display) -> Self {
-        ImportError::file(path, format!("cannot be read: {error}"), "")
+    pub(crate) fn while_reading(path: &Path, error: &dyn fmt::Display) -> Self {
+        ImportError::in_file(path, format!("cannot be read: {error}"), "")
     }
 }
 

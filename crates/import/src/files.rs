@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The text of a file, which must be a regular one of at most 16 MiB.
-pub fn text(path: &Path) -> Result<String, ImportError> {
+pub fn file_text(path: &Path) -> Result<String, ImportError> {
     let bytes = results::files::read_within(path, MOST_BYTES);
-    let bytes = bytes.map_err(|e| ImportError::unread(path, &e))?;
+    let bytes = bytes.map_err(|e| ImportError::while_reading(path, &e))?;
     String::from_utf8(bytes).map_err(|error| {
         let before = error.utf8_error().valid_up_to();
         let lines = error.as_bytes()[..before].iter();
         let line = 1 + lines.filter(|byte| **byte == b'\n').count();
-        ImportError::line(
+        ImportError::in_line(
             path,
             line,
             "this is no text (UTF-8)",
@@ -25,8 +25,8 @@ pub fn text(path: &Path) -> Result<String, ImportError> {
 }
 
 /// Entries of a directory, sorted by name with numbers by their size; links are left out.
-pub fn entries(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
-    let unread = |e: std::io::Error| ImportError::unread(dir, &e);
+pub fn list_entries(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let unread = |e: std::io::Error| ImportError::while_reading(dir, &e);
     let mut paths = Vec::new();
     for entry in fs::read_dir(dir).map_err(unread)? {
         let entry = entry.map_err(unread)?;
@@ -34,7 +34,7 @@ pub fn entries(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
             paths.push(entry.path());
         }
     }
-    paths.sort_by_cached_key(|path| natural(&name(path)));
+    paths.sort_by_cached_key(|path| natural_key(&file_name(path)));
     Ok(paths)
 }
 
@@ -50,31 +50,31 @@ pub fn files_of(
     let is_wanted = |file: &Path| {
         extension.is_none_or(|wanted| file.extension().is_some_and(|found| found == wanted))
     };
-    let mut files = entries(path)?;
+    let mut files = list_entries(path)?;
     files.retain(|file| file.is_file() && is_wanted(file));
     if !files.is_empty() {
         return Ok(files);
     }
     let kind = extension.map_or_else(String::new, |extension| format!(".{extension} "));
     let what = format!("there is no {kind}file in it");
-    Err(ImportError::file(path, what, remedy))
+    Err(ImportError::in_file(path, what, remedy))
 }
 
 /// Directories among the entries of `dir`.
-pub fn directories(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
-    let mut paths = entries(dir)?;
+pub fn list_directories(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let mut paths = list_entries(dir)?;
     paths.retain(|path| path.is_dir());
     Ok(paths)
 }
 
 /// The last component of a path.
-pub fn name(path: &Path) -> String {
+pub fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
 /// A key by which `group-2` comes before `group-10`.
-pub fn natural(name: &str) -> Vec<(String, u64)> {
+pub fn natural_key(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {
@@ -99,7 +99,7 @@ pub fn first_number(name: &str) -> Option<u64> {
 }
 
 /// The load that a number in a name says.
-pub fn load(count: Option<u64>) -> model::Load {
+pub fn load_from_count(count: Option<u64>) -> model::Load {
     match count {
         Some(count @ 1..=model::check::MOST_COUNT) => model::Load::Count(count),
         _ => model::Load::One,
@@ -107,7 +107,7 @@ pub fn load(count: Option<u64>) -> model::Load {
 }
 
 /// A number that is finite and not below zero.
-pub fn number(text: &str) -> Option<f64> {
+pub fn parse_number(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok()?;
     // What `parse` takes besides numbers: "inf", "nan", "infinity".
     (value.is_finite() && value >= 0.0).then_some(value)

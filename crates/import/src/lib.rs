@@ -104,7 +104,7 @@ pub static TOOLS: &[Tool] = &[
 
 impl Tool {
     /// The tool of this name.
-    pub fn named(name: &str) -> Option<&'static Tool> {
+    pub fn find_by_name(name: &str) -> Option<&'static Tool> {
         TOOLS.iter().find(|tool| tool.name == name)
     }
 
@@ -122,7 +122,7 @@ pub fn read_table(paths: &[PathBuf], columns: &table::Columns) -> Result<Importe
 
 fn looked_at(mut imported: Imported) -> Imported {
     empty::take_out(&mut imported);
-    machines::compare(&mut imported);
+    machines::compare_machines(&mut imported);
     imported
 }
 
@@ -184,7 +184,7 @@ pub struct Place {
 
 impl Place {
     /// Name of the cell: `hackbench process-pipe group-8`.
-    pub fn name(&self) -> String {
+    pub fn cell_name(&self) -> String {
         format!("{} {}", self.workload, self.load_name)
             .trim()
             .to_owned()
@@ -208,13 +208,13 @@ impl Run {
 
 impl Imported {
     /// Adds a run, and its arm unless that is there.
-    pub fn add(&mut self, run: Run) {
-        self.arm(&run.arm);
+    pub fn add_run(&mut self, run: Run) {
+        self.ensure_arm(&run.arm);
         self.runs.push(run);
     }
 
     /// Adds the arm unless it is there.
-    pub(crate) fn arm(&mut self, name: &str) -> &mut ImportedArm {
+    pub(crate) fn ensure_arm(&mut self, name: &str) -> &mut ImportedArm {
         let at = self.arms.iter().position(|arm| arm.name == name);
         let at = at.unwrap_or_else(|| {
             self.arms.push(ImportedArm {
@@ -228,7 +228,7 @@ impl Imported {
 }
 
 /// A figure of a run.
-pub(crate) fn figure(metric: &str, unit: &str, better: Better, value: f64) -> Measurement {
+pub(crate) fn make_figure(metric: &str, unit: &str, better: Better, value: f64) -> Measurement {
     Measurement {
         metric: metric.to_owned(),
         unit: unit.to_owned(),
@@ -248,15 +248,20 @@ pub(crate) fn of_parts(
 ) -> Vec<Measurement> {
     let count = parts.len() as f64;
     let mean = parts.iter().sum::<f64>() / count;
-    let mut figures = vec![figure(metric, unit, better, mean)];
+    let mut figures = vec![make_figure(metric, unit, better, mean)];
     if parts.len() > 1 {
         let squares: f64 = parts.iter().map(|part| (part - mean).powi(2)).sum();
         let (name, sd) = (
-            model::imported::parts(metric),
+            model::imported::parts_metric(metric),
             model::imported::parts_sd(metric),
         );
-        figures.push(figure(&name, "count", Better::Neither, count));
-        figures.push(figure(&sd, unit, Better::Neither, (squares / count).sqrt()));
+        figures.push(make_figure(&name, "count", Better::Neither, count));
+        figures.push(make_figure(
+            &sd,
+            unit,
+            Better::Neither,
+            (squares / count).sqrt(),
+        ));
     }
     figures
 }

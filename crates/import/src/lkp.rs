@@ -1,8 +1,8 @@
 //! Results of lkp-tests: the tree `TESTCASE/PARAMETERS…/COMMIT/RUN/stats.json`, and the tables that
 //! `lkp ncompare` prints and the kernel test robot mails.
 
-use crate::files::{directories, entries, load, name, text};
-use crate::{ImportError, Imported, Place, Run, figure};
+use crate::files::{file_name, file_text, list_directories, list_entries, load_from_count};
+use crate::{ImportError, Imported, Place, Run, make_figure};
 use model::{Better, Measurement, Severity, Warning, imported};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
         let before = imported.runs.len() + imported.faults.len();
         match path.is_dir() {
             true => in_directory(path, &mut Vec::new(), &mut imported)?,
-            false => read_text(path, &text(path)?, &mut imported)?,
+            false => read_text(path, &file_text(path)?, &mut imported)?,
         }
         if imported.runs.len() + imported.faults.len() == before {
-            return Err(ImportError::file(
+            return Err(ImportError::in_file(
                 path,
                 "there is no result of lkp-tests in it",
                 REMEDY,
@@ -65,20 +65,20 @@ fn in_directory(
     imported: &mut Imported,
 ) -> Result<(), ImportError> {
     if above.len() > DEEPEST {
-        return Err(ImportError::file(
+        return Err(ImportError::in_file(
             path,
             "the folders are nested too deep",
             REMEDY,
         ));
     }
-    for directory in directories(path)? {
-        let name = name(&directory);
+    for directory in list_directories(path)? {
+        let name = file_name(&directory);
         if name.bytes().all(|byte| byte.is_ascii_digit())
             && let Some(file) = stats(&directory)?
         {
-            let read = text(&file).and_then(|text| run(&file, &text, above));
+            let read = file_text(&file).and_then(|text| run(&file, &text, above));
             match read {
-                Ok(run) => imported.add(run),
+                Ok(run) => imported.add_run(run),
                 Err(fault) => imported.faults.push(fault),
             }
             continue;
@@ -92,8 +92,8 @@ fn in_directory(
 
 /// The file with the figures of a run: `stats.json`, or one that is named as a folder above it is.
 fn stats(directory: &Path) -> Result<Option<PathBuf>, ImportError> {
-    let mut files = entries(directory)?;
-    let named = |wanted: &str| files.iter().position(|file| name(file) == wanted);
+    let mut files = list_entries(directory)?;
+    let named = |wanted: &str| files.iter().position(|file| file_name(file) == wanted);
     let parts = parts(directory);
     let own = || parts.iter().find_map(|part| named(&format!("{part}.json")));
     let found = named("stats.json").or_else(own);
@@ -109,7 +109,7 @@ fn parts(path: &Path) -> Vec<String> {
 
 fn run(file: &Path, text: &str, above: &[String]) -> Result<Run, ImportError> {
     let figures: BTreeMap<String, Value> =
-        serde_json::from_str(text).map_err(|e| ImportError::json(file, &e, REMEDY))?;
+        serde_json::from_str(text).map_err(|e| ImportError::in_json(file, &e, REMEDY))?;
     let is_of = |program: &str| {
         let mut names = figures.keys();
         names.any(|key| key.starts_with(&format!("{program}.")))
@@ -121,7 +121,7 @@ fn run(file: &Path, text: &str, above: &[String]) -> Result<Run, ImportError> {
     else {
         let what =
             "none of its figures begins with the name of a folder, which would be its testcase";
-        return Err(ImportError::file(file, what, REMEDY));
+        return Err(ImportError::in_file(file, what, REMEDY));
     };
     let testcase = testcase.as_str();
     let prefix = format!("{testcase}.");
@@ -135,7 +135,7 @@ fn run(file: &Path, text: &str, above: &[String]) -> Result<Run, ImportError> {
     });
     let metrics: Vec<Measurement> = metrics.collect();
     let Some((commit, parameters)) = above.split_last() else {
-        return Err(ImportError::file(
+        return Err(ImportError::in_file(
             file,
             "there is no folder of a commit above it",
             REMEDY,
@@ -167,7 +167,7 @@ fn place(testcase: &str, workload: String) -> Place {
     Place {
         workload,
         benchmark: testcase.to_owned(),
-        load: load(None),
+        load: load_from_count(None),
         load_name: String::new(),
     }
 }
@@ -185,7 +185,7 @@ fn measured(name: &str, value: f64) -> Measurement {
         ("%", "%"),
     ];
     let unit = units.iter().find(|(end, _)| name.ends_with(end));
-    figure(
+    make_figure(
         name,
         unit.map_or("count", |(_, unit)| unit),
         better(name),
@@ -349,7 +349,7 @@ fn take(table: &mut Table, values: &[Spread], key: &str) {
         let (unit, spread) = (measured.unit.clone(), spread.unwrap_or(0.0));
         figures.push(measured);
         let sd = imported::parts_sd(name);
-        figures.push(figure(
+        figures.push(make_figure(
             &sd,
             &unit,
             Better::Neither,
@@ -367,19 +367,21 @@ fn finish(path: &Path, table: &mut Table, imported: &mut Imported) {
             "the table at line {} has no figure of its testcase `{}`",
             table.line, table.testcase
         );
-        imported.faults.push(ImportError::file(path, &what, REMEDY));
+        imported
+            .faults
+            .push(ImportError::in_file(path, &what, REMEDY));
         return;
     }
     let figures = table.arms.iter().zip(table.figures);
     for (arm, metrics) in figures.filter(|(_, metrics)| !metrics.is_empty()) {
         let place = place(&table.testcase, table.cell.clone());
-        imported.add(Run {
+        imported.add_run(Run {
             metrics,
             ..Run::new(arm, place, source.clone())
         });
         let subject = table.commits.iter().find(|(name, _)| name == arm);
         let subject = subject.map(|(_, subject)| ("subject".to_owned(), subject.clone()));
-        imported.arm(arm).facts.extend(subject);
+        imported.ensure_arm(arm).facts.extend(subject);
     }
 }
 
@@ -425,7 +427,13 @@ mod tests {
         let runs: Vec<(&str, String, f64)> = imported
             .runs
             .iter()
-            .map(|run| (run.arm.as_str(), run.place.name(), run.metrics[0].value))
+            .map(|run| {
+                (
+                    run.arm.as_str(),
+                    run.place.cell_name(),
+                    run.metrics[0].value,
+                )
+            })
             .collect();
         assert_eq!(
             runs,
@@ -476,7 +484,10 @@ mod tests {
         let mut imported = Imported::default();
         read_text(Path::new("mail"), MAIL, &mut imported).unwrap();
         assert_eq!(imported.runs.len(), 2);
-        assert_eq!(imported.runs[0].place.name(), "stress-ng 100% pipeherd 60s");
+        assert_eq!(
+            imported.runs[0].place.cell_name(),
+            "stress-ng 100% pipeherd 60s"
+        );
         let ops = "pipeherd.ops_per_sec";
         assert_eq!(value(&imported, "aaaa48de20", ops), 1.5e6);
         assert_eq!(value(&imported, "bbbbda8ea5", ops), 1_303_500.0);
@@ -519,7 +530,10 @@ mod tests {
         );
         let mut imported = Imported::default();
         read_text(Path::new("mail"), &mail, &mut imported).unwrap();
-        assert_eq!(imported.runs[0].place.name(), "stress-ng 100% pipeherd 60s");
+        assert_eq!(
+            imported.runs[0].place.cell_name(),
+            "stress-ng 100% pipeherd 60s"
+        );
         assert_eq!(imported.arms[0].facts["subject"], "one: before");
     }
 

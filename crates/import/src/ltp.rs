@@ -5,9 +5,9 @@
 //! many passed and failed; a test that passed is a run of its own cell where its time is known. How
 //! long a test took before it failed is not compared with anything.
 
-use crate::files::{files_of, load, name, number, text};
+use crate::files::{file_name, file_text, files_of, load_from_count, parse_number};
 use crate::schbench::with_arm;
-use crate::{ImportError, Imported, Place, Run, figure};
+use crate::{ImportError, Imported, Place, Run, make_figure};
 use model::{Better, Severity, Warning};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
         let (named, path) = with_arm(path);
         for file in files_of(&path, None, REMEDY)? {
             let arm = named.as_deref();
-            let read = text(&file).and_then(|text| add_text(&file, &text, arm, &mut imported));
+            let read = file_text(&file).and_then(|text| add_text(&file, &text, arm, &mut imported));
             imported.faults.extend(read.err());
         }
     }
@@ -91,7 +91,7 @@ pub fn read_text(path: &Path, text: &str) -> Result<Vec<Session>, ImportError> {
         () => of_table(path, text)?,
     };
     match sessions.iter().all(|session| session.tests.is_empty()) {
-        true => Err(ImportError::file(
+        true => Err(ImportError::in_file(
             path,
             "there is no test of LTP in it",
             REMEDY,
@@ -123,7 +123,7 @@ struct ReportedTest {
 }
 
 fn of_json(path: &Path, text: &str) -> Result<Session, ImportError> {
-    let wrong = |e: serde_json::Error| ImportError::json(path, &e, REMEDY);
+    let wrong = |e: serde_json::Error| ImportError::in_json(path, &e, REMEDY);
     let report: Report = serde_json::from_str(text).map_err(wrong)?;
     let kernel = report.environment.get("kernel").and_then(|k| k.as_str());
     let test = |reported: Reported| {
@@ -133,7 +133,7 @@ fn of_json(path: &Path, text: &str) -> Result<Session, ImportError> {
         let name = reported.test_fqn;
         let what = || format!("the test `{name}` has no result, or no time");
         let (Some(result), Some(_)) = (result, seconds) else {
-            return Err(ImportError::file(path, what(), REMEDY));
+            return Err(ImportError::in_file(path, what(), REMEDY));
         };
         Ok(Test {
             name,
@@ -193,7 +193,7 @@ fn of_table(path: &Path, text: &str) -> Result<Vec<Session>, ImportError> {
         None => Ok(sessions),
         Some(session) => {
             let what = "the table that begins here has no end: was the run interrupted?";
-            Err(ImportError::line(path, session.line, what, REMEDY))
+            Err(ImportError::in_line(path, session.line, what, REMEDY))
         }
     }
 }
@@ -204,7 +204,7 @@ fn is_whole(path: &Path, session: &Session, total: &str, at: usize) -> Result<()
         true => Ok(()),
         false => {
             let what = format!("it says {total} tests, and there are {rows} above it");
-            Err(ImportError::line(path, at, what, REMEDY))
+            Err(ImportError::in_line(path, at, what, REMEDY))
         }
     }
 }
@@ -248,7 +248,7 @@ fn no_end(path: &Path, open: Option<&Test>) -> Result<(), ImportError> {
             "the test `{}` has no end: was the run interrupted?",
             test.name
         );
-        Err(ImportError::line(path, test.line, what, REMEDY))
+        Err(ImportError::in_line(path, test.line, what, REMEDY))
     })
 }
 
@@ -258,7 +258,7 @@ fn take(test: &mut Test, line: &str) {
         .split_whitespace()
         .filter_map(|word| word.split_once('='));
     let words: BTreeMap<&str, &str> = words.collect();
-    let seconds = |key: &str| words.get(key).and_then(|text| number(text));
+    let seconds = |key: &str| words.get(key).and_then(|text| parse_number(text));
     if test.name.is_empty()
         && line.starts_with("tag=")
         && let Some(tag) = words.get("tag")
@@ -292,7 +292,7 @@ fn add(imported: &mut Imported, file: &Path, named: Option<&str>, session: Sessi
     let facts = facts
         .into_iter()
         .filter_map(|(fact, value)| Some((fact.to_owned(), value.clone()?)));
-    if let Err(fault) = imported.arm(arm).learn(file, facts) {
+    if let Err(fault) = imported.ensure_arm(arm).learn_facts(file, facts) {
         imported.faults.push(fault);
         return;
     }
@@ -307,7 +307,7 @@ fn place(workload: &str) -> Place {
     Place {
         workload: workload.to_owned(),
         benchmark: NAME.to_owned(),
-        load: load(None),
+        load: load_from_count(None),
         load_name: String::new(),
     }
 }
@@ -330,9 +330,9 @@ fn all(file: &Path, arm: &str, session: &Session) -> Run {
     let (passed, skipped) = (count(&["pass"]), count(&["conf"]));
     let failed = session.tests.len() as f64 - passed - skipped;
     let metrics = vec![
-        figure("tests_failed", "count", Better::Lower, failed),
-        figure("tests_passed", "count", Better::Higher, passed),
-        figure("tests_skipped", "count", Better::Neither, skipped),
+        make_figure("tests_failed", "count", Better::Lower, failed),
+        make_figure("tests_passed", "count", Better::Higher, passed),
+        make_figure("tests_skipped", "count", Better::Neither, skipped),
     ];
     Run {
         metrics,
@@ -348,10 +348,10 @@ fn timed(file: &Path, arm: &str, test: &Test) -> Option<Run> {
         .into_iter()
         .filter_map(|(metric, seconds)| Some((metric, seconds.filter(|seconds| *seconds > 0.0)?)));
     let metrics: Vec<_> = times
-        .map(|(metric, seconds)| figure(metric, "s", Better::Lower, seconds))
+        .map(|(metric, seconds)| make_figure(metric, "s", Better::Lower, seconds))
         .collect();
     (!metrics.is_empty()).then(|| Run {
-        elapsed_ns: model::whole(test.seconds.unwrap_or(0.0) * 1e9),
+        elapsed_ns: model::truncate_to_u64(test.seconds.unwrap_or(0.0) * 1e9),
         metrics,
         ..Run::new(arm, place(&test.name), source(file, test.line))
     })
@@ -373,7 +373,7 @@ fn not_passed(file: &Path, session: &Session) -> Option<Warning> {
         severity: Severity::Note,
         what: format!(
             "{}: tests that did not pass, whose times are left out: {named}{more}.",
-            name(file)
+            file_name(file)
         ),
         remedy: String::new(),
     })

@@ -15,7 +15,7 @@ const APART: &str =
 impl ImportedArm {
     /// Takes facts of the file; an error, and nothing is taken, where they are those of another
     /// machine than before.
-    pub(crate) fn learn(
+    pub(crate) fn learn_facts(
         &mut self,
         path: &Path,
         facts: impl IntoIterator<Item = (String, String)>,
@@ -42,12 +42,12 @@ impl ImportedArm {
             self.name,
             there.display()
         );
-        Some(ImportError::file(path, what, APART))
+        Some(ImportError::in_file(path, what, APART))
     }
 }
 
 /// Warns of arms that were measured on different machines.
-pub(crate) fn compare(imported: &mut Imported) {
+pub(crate) fn compare_machines(imported: &mut Imported) {
     let warnings = OF_A_MACHINE
         .iter()
         .filter_map(|fact| differing(imported, fact));

@@ -2,8 +2,8 @@
 //! (`hackbench-GROUPS`) and schbench (`schbench-WORKERS.log`), or, for any benchmark, the JSON
 //! file that `compare-mmtests.pl --json-export` writes.
 
-use crate::files::{self, directories, entries, number, text};
-use crate::{ImportError, Imported, Place, Run, figure, of_parts};
+use crate::files::{self, file_text, list_directories, list_entries, parse_number};
+use crate::{ImportError, Imported, Place, Run, make_figure, of_parts};
 use model::{Better, Measurement, Severity, Warning};
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
         match path.is_dir() {
             true => read_tree(path, &mut imported)?,
             false => {
-                let read = text(path).and_then(|text| read_export(path, &text, &mut imported));
+                let read = file_text(path).and_then(|text| read_export(path, &text, &mut imported));
                 if let Err(fault) = read {
                     imported.faults.push(fault);
                 }
@@ -35,10 +35,10 @@ fn read_tree(path: &Path, imported: &mut Imported) -> Result<(), ImportError> {
     let places = [path.to_owned(), path.join("log"), path.join("work/log")];
     let mut runs = Vec::new();
     for place in places.iter().filter(|place| place.is_dir()) {
-        for run in directories(place)? {
-            let iterations = directories(&run)?;
+        for run in list_directories(place)? {
+            let iterations = list_directories(&run)?;
             let mut iterations = iterations.into_iter();
-            if iterations.any(|dir| files::name(&dir).starts_with("iter-")) {
+            if iterations.any(|dir| files::file_name(&dir).starts_with("iter-")) {
                 runs.push(run);
             }
         }
@@ -47,7 +47,7 @@ fn read_tree(path: &Path, imported: &mut Imported) -> Result<(), ImportError> {
         }
     }
     if runs.is_empty() {
-        return Err(ImportError::file(
+        return Err(ImportError::in_file(
             path,
             "there is no RUN/iter-N in it",
             REMEDY,
@@ -55,10 +55,10 @@ fn read_tree(path: &Path, imported: &mut Imported) -> Result<(), ImportError> {
     }
     let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
     for run in runs {
-        imported.arm(&files::name(&run));
-        for iteration in directories(&run)? {
-            if files::name(&iteration).starts_with("iter-") {
-                read_iteration(&files::name(&run), &iteration, imported, &mut unknown)?;
+        imported.ensure_arm(&files::file_name(&run));
+        for iteration in list_directories(&run)? {
+            if files::file_name(&iteration).starts_with("iter-") {
+                read_iteration(&files::file_name(&run), &iteration, imported, &mut unknown)?;
             }
         }
     }
@@ -81,8 +81,8 @@ fn read_iteration(
     imported: &mut Imported,
     unknown: &mut BTreeMap<String, usize>,
 ) -> Result<(), ImportError> {
-    for dir in directories(iteration)? {
-        let (benchmark, logs) = (files::name(&dir), dir.join("logs"));
+    for dir in list_directories(iteration)? {
+        let (benchmark, logs) = (files::file_name(&dir), dir.join("logs"));
         if !logs.is_dir() {
             continue;
         }
@@ -94,17 +94,17 @@ fn read_iteration(
                 continue;
             }
         };
-        for log in entries(&logs)?.into_iter().filter(|log| log.is_file()) {
-            let Some(load_name) = load_name(&files::name(&log), &benchmark) else {
+        for log in list_entries(&logs)?.into_iter().filter(|log| log.is_file()) {
+            let Some(load_name) = load_name(&files::file_name(&log), &benchmark) else {
                 continue;
             };
             let place = Place {
                 workload: benchmark.clone(),
                 benchmark: benchmark.clone(),
-                load: files::load(files::first_number(&load_name)),
+                load: files::load_from_count(files::first_number(&load_name)),
                 load_name,
             };
-            match text(&log).and_then(|text| read(&log, &text)) {
+            match file_text(&log).and_then(|text| read(&log, &text)) {
                 Ok(found) => imported
                     .runs
                     .extend(found.into_iter().map(|(line, metrics)| Run {
@@ -145,11 +145,11 @@ pub fn hackbench_log(path: &Path, text: &str) -> Result<Vec<Found>, ImportError>
             continue;
         };
         let word = rest.split_whitespace().next().unwrap_or_default();
-        let Some(seconds) = number(word) else {
+        let Some(seconds) = parse_number(word) else {
             let what = format!("`{word}` is no number of seconds");
-            return Err(ImportError::line(path, index + 1, what, REMEDY));
+            return Err(ImportError::in_line(path, index + 1, what, REMEDY));
         };
-        let time = figure("hackbench_time", "s", Better::Lower, seconds);
+        let time = make_figure("hackbench_time", "s", Better::Lower, seconds);
         found.push((index + 1, vec![time]));
     }
     not_empty(path, text, found, &TIMES)
@@ -173,7 +173,7 @@ fn not_empty(
         sought.join("` or `")
     );
     let remedy = "leave the log out with --skip-bad, if the benchmark failed";
-    Err(ImportError::file(path, what, remedy))
+    Err(ImportError::in_file(path, what, remedy))
 }
 
 /// The last percentiles of a log of schbench, which prints them every ten seconds: one run.
@@ -182,7 +182,7 @@ pub fn schbench_log(path: &Path, text: &str) -> Result<Vec<Found>, ImportError> 
     let (mut section, mut at, mut ends) = ("wakeup", 1, 0);
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
-        let fault = |what: String, remedy| Err(ImportError::line(path, index + 1, what, remedy));
+        let fault = |what: String, remedy| Err(ImportError::in_line(path, index + 1, what, remedy));
         if let Some((name, began)) = section_head(line) {
             section = name;
             sections.insert(name, began);
@@ -200,7 +200,7 @@ pub fn schbench_log(path: &Path, text: &str) -> Result<Vec<Found>, ImportError> 
             continue;
         };
         let word = rest.split_whitespace().next().unwrap_or_default();
-        let (Some(_), Some(value)) = (number(percentile), number(word)) else {
+        let (Some(_), Some(value)) = (parse_number(percentile), parse_number(word)) else {
             return fault(format!("`{line}` is no percentile"), REMEDY);
         };
         let measured = percentile_of(section, percentile, value);
@@ -209,7 +209,7 @@ pub fn schbench_log(path: &Path, text: &str) -> Result<Vec<Found>, ImportError> 
     }
     if let Some(what) = cut_off(&sections) {
         let remedy = "leave the log out with --skip-bad: schbench was ended while it printed";
-        return Err(ImportError::line(path, at, what, remedy));
+        return Err(ImportError::in_line(path, at, what, remedy));
     }
     let last = sections.into_values().flat_map(|section| section.figures);
     let mut last: Vec<Measurement> = last.collect();
@@ -276,8 +276,8 @@ fn percentile_of(section: &str, percentile: &str, value: f64) -> Measurement {
     };
     let name = format!("{section}_p{}", digits.replace('.', ""));
     match section {
-        "requests_per_sec" => figure(&name, "1/s", Better::Higher, value),
-        _ => figure(&name, "ns", Better::Lower, value * 1e3),
+        "requests_per_sec" => make_figure(&name, "1/s", Better::Higher, value),
+        _ => make_figure(&name, "ns", Better::Lower, value * 1e3),
     }
 }
 
@@ -316,9 +316,9 @@ struct Series {
 /// Reads the text of an exported file.
 pub fn read_export(path: &Path, text: &str, imported: &mut Imported) -> Result<(), ImportError> {
     if text.trim().is_empty() {
-        return Err(ImportError::file(path, "the file is empty", REMEDY));
+        return Err(ImportError::in_file(path, "the file is empty", REMEDY));
     }
-    let wrong = |e: serde_json::Error| ImportError::json(path, &e, REMEDY);
+    let wrong = |e: serde_json::Error| ImportError::in_json(path, &e, REMEDY);
     let modules = match text.trim_start().starts_with('[') {
         true => serde_json::from_str::<Vec<Module>>(text).map_err(wrong)?,
         false => {
@@ -330,9 +330,9 @@ pub fn read_export(path: &Path, text: &str, imported: &mut Imported) -> Result<(
     for module in &modules {
         if module.run.trim().is_empty() {
             let what = "a module has no _TestName, the name of its run";
-            return Err(ImportError::file(path, what, REMEDY));
+            return Err(ImportError::in_file(path, what, REMEDY));
         }
-        imported.arm(&module.run);
+        imported.ensure_arm(&module.run);
         let name = module
             .name
             .trim_start_matches("Extract")
@@ -370,7 +370,7 @@ fn exported(
     let place = Place {
         workload: format!("{benchmark} {operation}").trim().to_owned(),
         benchmark: benchmark.to_owned(),
-        load: files::load(None),
+        load: files::load_from_count(None),
         load_name: String::new(),
     };
     let unit = module.unit.as_deref().map_or("", unit);
@@ -380,9 +380,9 @@ fn exported(
             let text = value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);
-            number(text.trim()).ok_or_else(|| {
+            parse_number(text.trim()).ok_or_else(|| {
                 let what = format!("`{text}` in {operation} of {} is no number", module.run);
-                ImportError::file(path, what, REMEDY)
+                ImportError::in_file(path, what, REMEDY)
             })
         });
         let values = values.collect::<Result<Vec<f64>, _>>()?;

@@ -3,9 +3,9 @@
 //! With `-r N` all three are the mean of N runs. Only the text says how many they were, so only there
 //! the spread between the runs can be told from that of their mean.
 
-use crate::files::{files_of, load, name, text};
+use crate::files::{file_name, file_text, files_of, load_from_count};
 use crate::schbench::with_arm;
-use crate::{ImportError, Imported, Place, Run, figure};
+use crate::{ImportError, Imported, Place, Run, make_figure};
 use model::{Better, Measurement, Severity, Warning, imported};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let arm = named.unwrap_or_else(|| stem.into_owned());
         for file in files_of(&path, None, REMEDY)? {
-            let read = text(&file).and_then(|text| add_text(&file, &text, &arm, &mut imported));
+            let read =
+                file_text(&file).and_then(|text| add_text(&file, &text, &arm, &mut imported));
             imported.faults.extend(read.err());
         }
     }
@@ -88,14 +89,14 @@ pub fn read_text(path: &Path, text: &str) -> Result<Read, ImportError> {
     match read.stats.iter().find(|stat| !is_counted(stat)) {
         None if read.stats.is_empty() => {
             let what = "there is no figure of perf stat in it";
-            Err(ImportError::file(path, what, REMEDY))
+            Err(ImportError::in_file(path, what, REMEDY))
         }
         None => Ok(read),
         Some(stat) => {
             let what = "no event was counted";
             let remedy =
                 "choose events that are counted there: perf stat -e task-clock,context-switches";
-            Err(ImportError::line(path, stat.line, what, remedy))
+            Err(ImportError::in_line(path, stat.line, what, remedy))
         }
     }
 }
@@ -104,7 +105,7 @@ pub fn read_text(path: &Path, text: &str) -> Result<Read, ImportError> {
 fn of_a_part(path: &Path, line: usize, what: &str, option: &str) -> ImportError {
     let what = format!("its figures are those of {what}, not of the run");
     let remedy = format!("measure again without {option}");
-    ImportError::line(path, line, what, remedy)
+    ImportError::in_line(path, line, what, remedy)
 }
 
 /// Adds the runs in the text of one file.
@@ -119,7 +120,7 @@ pub fn add_text(
     for stat in &read.stats {
         notes.extend(notes_on(stat));
         match run(file, arm, stat) {
-            Ok(run) => imported.add(run),
+            Ok(run) => imported.add_run(run),
             Err(fault) => imported.faults.push(fault),
         }
     }
@@ -131,7 +132,7 @@ pub fn add_text(
     }
     let notes = notes.into_iter().map(|note| Warning {
         severity: Severity::Note,
-        what: format!("{}: {note}.", name(file)),
+        what: format!("{}: {note}.", file_name(file)),
         remedy: String::new(),
     });
     imported.warnings.extend(notes);
@@ -176,7 +177,7 @@ fn run(file: &Path, arm: &str, stat: &Stat) -> Result<Run, ImportError> {
     let place = Place {
         workload,
         benchmark: "perf stat".to_owned(),
-        load: load(None),
+        load: load_from_count(None),
         load_name: String::new(),
     };
     let mut run = Run::new(arm, place, format!("{}:{}", file.display(), stat.line));
@@ -186,14 +187,14 @@ fn run(file: &Path, arm: &str, stat: &Stat) -> Result<Run, ImportError> {
         let metric = metric(&count.event);
         if !known.insert(metric.clone()) {
             let what = format!("the event `{}` is there twice", count.event);
-            return Err(ImportError::line(file, count.line, what, REMEDY));
+            return Err(ImportError::in_line(file, count.line, what, REMEDY));
         }
         if metric == ELAPSED {
-            run.elapsed_ns = model::whole(value * 1e9);
+            run.elapsed_ns = model::truncate_to_u64(value * 1e9);
         }
         let unit = unit(&count.unit);
         run.metrics
-            .push(figure(&metric, unit, better(&metric), value));
+            .push(make_figure(&metric, unit, better(&metric), value));
         run.metrics
             .extend(spread(&metric, unit, count, value, stat.runs));
     }
@@ -212,14 +213,14 @@ fn spread(
     let (Some(percent), Some(runs @ 2..)) = (count.error_percent, runs) else {
         return Vec::new();
     };
-    let (parts, sd) = (imported::parts(metric), imported::parts_sd(metric));
+    let (parts, sd) = (imported::parts_metric(metric), imported::parts_sd(metric));
     let spread = mean * percent / 100.0 * (runs as f64 - 1.0).sqrt();
     if !spread.is_finite() {
         return Vec::new();
     }
     vec![
-        figure(&parts, "count", Better::Neither, runs as f64),
-        figure(&sd, unit, Better::Neither, spread),
+        make_figure(&parts, "count", Better::Neither, runs as f64),
+        make_figure(&sd, unit, Better::Neither, spread),
     ]
 }
 

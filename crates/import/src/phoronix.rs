@@ -1,8 +1,8 @@
 //! `composite.xml` of the Phoronix Test Suite: for each result the entries of all systems, with
 //! the figures of their runs joined by colons (`RawString`).
 
-use crate::files::{number, text};
-use crate::{ImportError, Imported, Place, Run, figure};
+use crate::files::{file_text, parse_number};
+use crate::{ImportError, Imported, Place, Run, make_figure};
 use model::{Better, Load, Severity, Warning};
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -67,7 +67,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
             true => path.join("composite.xml"),
             false => path.clone(),
         };
-        let read = text(&path).and_then(|text| read_file(&path, &text, &mut imported, &mut cells));
+        let read =
+            file_text(&path).and_then(|text| read_file(&path, &text, &mut imported, &mut cells));
         if let Err(fault) = read {
             imported.faults.push(fault);
         }
@@ -88,7 +89,7 @@ fn read_file(
 ) -> Result<(), ImportError> {
     let document = parse(path, text)?;
     if document.results.is_empty() {
-        return Err(ImportError::file(
+        return Err(ImportError::in_file(
             path,
             "there is no <Result> in it",
             REMEDY,
@@ -107,7 +108,7 @@ fn read_file(
         let facts = facts
             .into_iter()
             .filter_map(|(element, fact)| Some((fact.to_owned(), get(element)?)));
-        imported.arm(&name).learn(path, facts)?;
+        imported.ensure_arm(&name).learn_facts(path, facts)?;
     }
     let mut series = Vec::new();
     for result in document
@@ -116,7 +117,7 @@ fn read_file(
         .filter(|result| result.is_benchmark())
     {
         if result.is_series() {
-            series.push(cells.place(result).name());
+            series.push(cells.place(result).cell_name());
             continue;
         }
         let found = result_runs(path, result, cells, imported);
@@ -164,7 +165,7 @@ fn result_runs(
         let (arm, line) = get("Identifier");
         let arm = if arm.is_empty() { "unnamed" } else { arm };
         if !seen.insert(arm.to_owned()) {
-            return Err(ImportError::line(
+            return Err(ImportError::in_line(
                 path,
                 line,
                 format!("`{arm}` is in this result twice: the file mixes two runs of one name"),
@@ -172,15 +173,15 @@ fn result_runs(
             ));
         }
         let figures = figures(path, get("RawString"), get("Value"))?;
-        imported.arm(arm);
+        imported.ensure_arm(arm);
         if figures.len() < 2 {
             imported
                 .warnings
-                .push(few(&place.name(), arm, figures.len()));
+                .push(few(&place.cell_name(), arm, figures.len()));
         }
         let unit = unit(result.get("Scale"));
         imported.runs.extend(figures.into_iter().map(|value| Run {
-            metrics: vec![figure("result", &unit, better, value)],
+            metrics: vec![make_figure("result", &unit, better, value)],
             ..Run::new(arm, place.clone(), format!("{}:{line}", path.display()))
         }));
     }
@@ -262,10 +263,10 @@ fn figures(
         .filter(|figure| !figure.is_empty());
     figures
         .map(|figure| {
-            number(figure).ok_or_else(|| {
+            parse_number(figure).ok_or_else(|| {
                 let what = format!("`{figure}` is no number");
                 let remedy = "correct the figure, or leave its result out with --skip-bad";
-                ImportError::line(path, line, what, remedy)
+                ImportError::in_line(path, line, what, remedy)
             })
         })
         .collect()
@@ -306,7 +307,7 @@ fn parse(path: &Path, text: &str) -> Result<Document, ImportError> {
     loop {
         let event = reader.read_event();
         let line = lines.of(reader.buffer_position());
-        let wrong = |what: String| ImportError::line(path, line, what, REMEDY);
+        let wrong = |what: String| ImportError::in_line(path, line, what, REMEDY);
         match event.map_err(|e| wrong(format!("not valid XML: {e}")))? {
             Event::Start(start) => {
                 let name = String::from_utf8_lossy(start.name().as_ref()).into_owned();

@@ -2,8 +2,8 @@
 //! "hostname", "sched_ext", "cmdline"}, "int": {"time", "wakeup_latency_pct99.0", …, "runtime"}}`.
 //! Latencies are in microseconds; `rps` are requests in each second.
 
-use crate::files::{self, files_of, text};
-use crate::{ImportError, Imported, Place, Run, figure};
+use crate::files::{self, file_text, files_of};
+use crate::{ImportError, Imported, Place, Run, make_figure};
 use model::{Better, Load, Measurement};
 use serde::Deserialize;
 use serde_json::Value;
@@ -48,7 +48,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
             Some("json"),
             "give what `schbench --json FILE` wrote",
         )? {
-            match text(&file).and_then(|text| read_text(&file, &text)) {
+            match file_text(&file).and_then(|text| read_text(&file, &text)) {
                 Ok(read) => add(&mut imported, &file, read, named.as_deref()),
                 Err(fault) => imported.faults.push(fault),
             }
@@ -62,7 +62,10 @@ fn add(imported: &mut Imported, file: &Path, mut read: Read, named: Option<&str>
     if let Some(named) = named {
         named.clone_into(&mut read.run.arm);
     }
-    match imported.arm(&read.run.arm).learn(file, read.facts) {
+    match imported
+        .ensure_arm(&read.run.arm)
+        .learn_facts(file, read.facts)
+    {
         Ok(()) => imported.runs.push(read.run),
         Err(fault) => imported.faults.push(fault),
     }
@@ -83,19 +86,19 @@ pub(crate) fn with_arm(path: &Path) -> (Option<String>, PathBuf) {
 pub fn read_text(path: &Path, text: &str) -> Result<Read, ImportError> {
     if text.trim().is_empty() {
         let remedy = "schbench writes it when it ends; was the run interrupted?";
-        return Err(ImportError::file(path, "the file is empty", remedy));
+        return Err(ImportError::in_file(path, "the file is empty", remedy));
     }
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Document>();
     let wrong = |e: serde_json::Error| {
         let remedy = "give what `schbench --json FILE` wrote (schbench 1.0 of 2023, or later)";
-        ImportError::json(path, &e, remedy)
+        ImportError::in_json(path, &e, remedy)
     };
     let Some(document) = documents.next().transpose().map_err(wrong)? else {
-        return Err(ImportError::file(path, "the file is empty", ""));
+        return Err(ImportError::in_file(path, "the file is empty", ""));
     };
     if !text[documents.byte_offset()..].trim().is_empty() {
         let line = 1 + text[..documents.byte_offset()].matches('\n').count();
-        return Err(ImportError::line(
+        return Err(ImportError::in_line(
             path,
             line,
             "the file mixes two runs: there is more behind the first result",
@@ -103,7 +106,7 @@ pub fn read_text(path: &Path, text: &str) -> Result<Read, ImportError> {
         ));
     }
     if document.number("runtime") == Some(0.0) {
-        return Err(ImportError::file(
+        return Err(ImportError::in_file(
             path,
             "its runtime is 0 s: nothing was measured",
             "the run was cut short; measure it again",
@@ -150,8 +153,8 @@ fn of_document(path: &Path, document: &Document) -> Read {
         .into_iter()
         .filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned())));
     let seconds = |name: &str| document.number(name).unwrap_or(0.0).max(0.0);
-    let elapsed_ns = model::whole(seconds("runtime") * 1e9);
-    let ended_ns = model::whole(seconds("time") * 1e9);
+    let elapsed_ns = model::truncate_to_u64(seconds("runtime") * 1e9);
+    let ended_ns = model::truncate_to_u64(seconds("time") * 1e9);
     let arm = match arm.trim() {
         "" => "schbench".to_owned(),
         arm => arm.to_owned(),
@@ -188,7 +191,7 @@ fn place(cmdline: &str) -> Place {
     Place {
         workload: format!("schbench {}", kept.join(" ")).trim().to_owned(),
         benchmark: "schbench".to_owned(),
-        load: load.map_or(Load::One, |count| files::load(Some(count))),
+        load: load.map_or(Load::One, |count| files::load_from_count(Some(count))),
         load_name: String::new(),
     }
 }
@@ -227,7 +230,7 @@ fn measured((name, value): (&String, &Value)) -> Option<Measurement> {
                     (format!("p{}", digits.replace('.', "")), better)
                 }
             };
-            Some(figure(
+            Some(make_figure(
                 &format!("{metric}{what}"),
                 unit,
                 better,

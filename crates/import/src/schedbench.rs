@@ -6,8 +6,8 @@
 //! window without any work counts as 0 in the least of all windows, where the tool forgets it and
 //! all windows before it.
 
-use crate::files::text;
-use crate::{ImportError, Imported, Place, Run, figure};
+use crate::files::file_text;
+use crate::{ImportError, Imported, Place, Run, make_figure};
 use model::{Better, Load, Measurement, Severity, TrialFile, Warning};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ struct WorkerId {
 pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
     for path in paths {
-        let read = text(path).and_then(|text| read_text(path, &text, &mut imported));
+        let read = file_text(path).and_then(|text| read_text(path, &text, &mut imported));
         if let Err(fault) = read {
             imported.faults.push(fault);
         }
@@ -103,13 +103,13 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
 /// Reads the text of one file.
 pub fn read_text(path: &Path, text: &str, imported: &mut Imported) -> Result<(), ImportError> {
     if text.trim().is_empty() {
-        return Err(ImportError::file(path, "the file is empty", REMEDY));
+        return Err(ImportError::in_file(path, "the file is empty", REMEDY));
     }
     let benchmark: Benchmark =
-        serde_json::from_str(text).map_err(|e| ImportError::json(path, &e, REMEDY))?;
+        serde_json::from_str(text).map_err(|e| ImportError::in_json(path, &e, REMEDY))?;
     let runs = benchmark.runs.unwrap_or_default();
     if runs.is_empty() {
-        return Err(ImportError::file(
+        return Err(ImportError::in_file(
             path,
             "there are no Runs in it: it is a template, or was planned and not run",
             "give the file after `schedbench run`",
@@ -126,10 +126,12 @@ pub fn read_text(path: &Path, text: &str, imported: &mut Imported) -> Result<(),
             continue;
         }
         match of_run(path, run, &benchmark.run_config) {
-            Ok(run) => imported.add(run),
+            Ok(run) => imported.add_run(run),
             Err(what) => {
                 let what = format!("run `{label}`: {what}");
-                imported.faults.push(ImportError::file(path, what, REMEDY));
+                imported
+                    .faults
+                    .push(ImportError::in_file(path, what, REMEDY));
             }
         }
     }
@@ -176,7 +178,7 @@ fn arm_and_place(run: &BenchmarkRun, scheduler: &str) -> (String, Place) {
     let place = Place {
         workload: format!("schedbench {label}").trim().to_owned(),
         benchmark: "schedbench".to_owned(),
-        load: crate::files::load(Some(count)),
+        load: crate::files::load_from_count(Some(count)),
         load_name: String::new(),
     };
     let place = match label {
@@ -358,19 +360,19 @@ fn metrics(run: &BenchmarkRun, workers: &[Worker], sets: &[Set]) -> Vec<Measurem
     let late = workers.iter().flat_map(|worker| &worker.reports);
     let late = late.map(|report| report.max_delta).max().unwrap_or(0);
     let mut metrics = vec![
-        figure(
+        make_figure(
             "work_per_sec",
             "1/s",
             Better::Higher,
             sum(|s| s.throughput.total),
         ),
-        figure(
+        make_figure(
             "cpu_percent",
             "%",
             Better::Neither,
             100.0 * sum(|s| s.utilization.total),
         ),
-        figure("lateness_max", "ns", Better::Lower, late as f64),
+        make_figure("lateness_max", "ns", Better::Lower, late as f64),
     ];
     for (index, set) in sets
         .iter()
@@ -378,7 +380,12 @@ fn metrics(run: &BenchmarkRun, workers: &[Worker], sets: &[Set]) -> Vec<Measurem
         .filter(|_| run.worker_sets.len() > 1)
     {
         let name = format!("work_per_sec_set{index}");
-        metrics.push(figure(&name, "1/s", Better::Higher, set.throughput.total));
+        metrics.push(make_figure(
+            &name,
+            "1/s",
+            Better::Higher,
+            set.throughput.total,
+        ));
     }
     metrics
 }

@@ -5,7 +5,9 @@
 //! The tool appends to what an earlier run of the same name left. Such logs hold two runs, and
 //! are refused.
 
-use crate::files::{self, directories, entries, first_number, natural, number, text};
+use crate::files::{
+    self, file_text, first_number, list_directories, list_entries, natural_key, parse_number,
+};
 use crate::{ImportError, Imported, Place, Run, of_parts};
 use model::{Better, Severity, Warning};
 use std::collections::BTreeMap;
@@ -92,22 +94,26 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
         }
     }
     let mut names: Vec<String> = imported.runs.iter().map(|run| run.arm.clone()).collect();
-    names.sort_by_cached_key(|name| natural(name));
+    names.sort_by_cached_key(|name| natural_key(name));
     for name in names {
-        imported.arm(&name);
+        imported.ensure_arm(&name);
     }
     Ok(imported)
 }
 
 /// Directories of benchmarks, in the order of [`BENCHMARKS`].
 fn benchmarks(path: &Path) -> Result<Vec<(&'static Benchmark, PathBuf)>, ImportError> {
-    let own = files::name(&path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+    let own = files::file_name(&path.canonicalize().unwrap_or_else(|_| path.to_owned()));
     if let Some(benchmark) = BENCHMARKS.iter().find(|b| b.name == own) {
         return Ok(vec![(benchmark, path.to_owned())]);
     }
     if !path.is_dir() {
         let what = "this is no directory";
-        return Err(ImportError::file(path, what, "give the tree of the logs"));
+        return Err(ImportError::in_file(
+            path,
+            what,
+            "give the tree of the logs",
+        ));
     }
     for dir in [path.to_owned(), path.join("results"), path.join("logs")] {
         let found = BENCHMARKS.iter().map(|b| (b, dir.join(b.name)));
@@ -117,7 +123,7 @@ fn benchmarks(path: &Path) -> Result<Vec<(&'static Benchmark, PathBuf)>, ImportE
         }
     }
     let names: Vec<&str> = BENCHMARKS.iter().map(|b| b.name).collect();
-    Err(ImportError::file(
+    Err(ImportError::in_file(
         path,
         format!(
             "there is no directory of a benchmark in it ({})",
@@ -133,10 +139,14 @@ fn logs_of(
     imported: &mut Imported,
 ) -> Result<Vec<Log>, ImportError> {
     let mut logs = Vec::new();
-    for case in directories(dir)? {
-        for load in directories(&case)? {
+    for case in list_directories(dir)? {
+        for load in list_directories(&case)? {
             for (run, path) in logs_in(&load)? {
-                let place = place(benchmark, &files::name(&case), &files::name(&load));
+                let place = place(
+                    benchmark,
+                    &files::file_name(&case),
+                    &files::file_name(&load),
+                );
                 match log(benchmark, place, &run, path) {
                     Ok(log) => logs.push(log),
                     Err(fault) => imported.faults.push(fault),
@@ -150,9 +160,9 @@ fn logs_of(
 /// The logs of a load by the names of their runs. Files of other monitors (`RUN-ftrace.log`) have
 /// no directory beside them.
 fn logs_in(load: &Path) -> Result<Vec<(String, PathBuf)>, ImportError> {
-    let all = entries(load)?;
+    let all = list_entries(load)?;
     let log = |path: &PathBuf| {
-        let name = files::name(path);
+        let name = files::file_name(path);
         let run = name.strip_suffix(".log").filter(|_| path.is_file())?;
         Some((run.to_owned(), path.clone()))
     };
@@ -178,7 +188,7 @@ fn place(benchmark: &Benchmark, case: &str, load: &str) -> Place {
     Place {
         workload,
         benchmark: benchmark.name.to_owned(),
-        load: files::load(count),
+        load: files::load_from_count(count),
         load_name: load.to_owned(),
     }
 }
@@ -189,13 +199,13 @@ fn log(
     run: &str,
     path: PathBuf,
 ) -> Result<Log, ImportError> {
-    let figures = figures(&path, &text(&path)?)?;
+    let figures = read_figures(&path, &file_text(&path)?)?;
     let pairs = match (benchmark.of_pairs, place.load) {
         (true, model::Load::Count(pairs)) => usize::try_from(pairs).unwrap_or(usize::MAX),
         _ => 1,
     };
     if figures.len() % pairs != 0 {
-        return Err(ImportError::line(
+        return Err(ImportError::in_line(
             &path,
             figures.last().map_or(1, |(line, _)| *line),
             format!(
@@ -218,17 +228,17 @@ fn log(
 }
 
 /// The figures of a log with the numbers of their lines: the first column of each line.
-pub fn figures(path: &Path, text: &str) -> Result<Vec<(usize, f64)>, ImportError> {
+pub fn read_figures(path: &Path, text: &str) -> Result<Vec<(usize, f64)>, ImportError> {
     let mut figures = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let at = index + 1;
         let Some(column) = line.split_whitespace().next() else {
             let what = "the line is empty: the benchmark gave no figure";
             let remedy = "look at its output in the directory beside the log";
-            return Err(ImportError::line(path, at, what, remedy));
+            return Err(ImportError::in_line(path, at, what, remedy));
         };
-        let Some(value) = number(column) else {
-            return Err(ImportError::line(
+        let Some(value) = parse_number(column) else {
+            return Err(ImportError::in_line(
                 path,
                 at,
                 format!("`{column}` is no number"),
@@ -239,7 +249,7 @@ pub fn figures(path: &Path, text: &str) -> Result<Vec<(usize, f64)>, ImportError
         figures.push((at, value));
     }
     match figures.is_empty() {
-        true => Err(ImportError::file(
+        true => Err(ImportError::in_file(
             path,
             "the log is empty: nothing was measured",
             "schedtests runs with fewer than 8 CPUs without measuring anything; leave the log out \
@@ -262,10 +272,10 @@ fn check_output(
     if benchmark.name != "hackbench" || !output.is_file() {
         return Ok(());
     }
-    let times = hackbench_times(&output, &text(&output)?)?;
+    let times = hackbench_times(&output, &file_text(&output)?)?;
     match times == figures {
         true => Ok(()),
-        false => Err(ImportError::file(
+        false => Err(ImportError::in_file(
             log,
             format!(
                 "it has {figures} figures, and the output in {run}/ has {times}: they are not of the \
@@ -288,7 +298,7 @@ pub fn hackbench_times(path: &Path, text: &str) -> Result<usize, ImportError> {
         }
         let first = *first.get_or_insert(line);
         if first != line {
-            return Err(ImportError::line(
+            return Err(ImportError::in_line(
                 path,
                 index + 1,
                 format!("the log mixes two runs: `{line}` after `{first}`"),
@@ -319,7 +329,7 @@ fn refuse_doubled(logs: &mut Vec<Log>, imported: &mut Imported) {
     logs.retain(|log| {
         let (found, usual) = (log.repetitions(), usual[log.benchmark.name]);
         if usual > 1 && found > usual && found.is_multiple_of(usual) {
-            imported.faults.push(ImportError::line(
+            imported.faults.push(ImportError::in_line(
                 &log.path,
                 log.figures[usual * log.pairs].0,
                 format!(
@@ -340,7 +350,7 @@ fn refuse_doubled(logs: &mut Vec<Log>, imported: &mut Imported) {
                 what: format!(
                     "{} has {found} repetitions of {}, where other logs have {usual}.",
                     log.run,
-                    log.place.name()
+                    log.place.cell_name()
                 ),
                 remedy: String::new(),
             });

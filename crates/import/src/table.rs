@@ -1,8 +1,8 @@
 //! A table of runs, of whatever tool: CSV with a head, or JSON objects, in which one column says
 //! the arm, others the cell, and others the figures.
 
-use crate::files::{load, text};
-use crate::{ImportError, Imported, Place, Run, figure};
+use crate::files::{file_text, load_from_count};
+use crate::{ImportError, Imported, Place, Run, make_figure};
 use model::Better;
 use model::printed::number::{self, Thousands};
 use model::printed::{table, unit};
@@ -104,13 +104,13 @@ pub fn read(paths: &[PathBuf], columns: &Columns) -> Result<Imported, ImportErro
     let mut imported = Imported::default();
     let mut units = Units::default();
     for path in paths {
-        let text = text(path)?;
+        let text = file_text(path)?;
         if columns.arm.is_empty() || columns.metrics.is_empty() {
             return Err(no_columns(path, &text));
         }
         for row in rows(path, &text, &columns.names())? {
             match run(path, &row, columns, &mut units) {
-                Ok(run) => imported.add(run),
+                Ok(run) => imported.add_run(run),
                 Err(fault) => imported.faults.push(fault),
             }
         }
@@ -141,7 +141,7 @@ fn no_columns(path: &Path, text: &str) -> ImportError {
         "which columns are the arm and the figures? It has: {}",
         has.unwrap_or_default()
     );
-    ImportError::file(path, what, EXAMPLE)
+    ImportError::in_file(path, what, EXAMPLE)
 }
 
 /// A row with the fields that were asked for, in that order.
@@ -165,8 +165,8 @@ enum At {
 impl At {
     fn error(&self, path: &Path, what: String, remedy: &str) -> ImportError {
         match self {
-            At::Line(line) => ImportError::line(path, *line, what, remedy),
-            At::Item(item) => ImportError::file(path, format!("item {item}: {what}"), remedy),
+            At::Line(line) => ImportError::in_line(path, *line, what, remedy),
+            At::Item(item) => ImportError::in_file(path, format!("item {item}: {what}"), remedy),
         }
     }
 
@@ -190,8 +190,8 @@ fn rows(path: &Path, text: &str, names: &[&str]) -> Result<Vec<Row>, ImportError
             .collect();
     }
     let remedy = "give CSV whose first line names its columns, or JSON objects";
-    let rows = table::rows(names, text);
-    let rows = rows.map_err(|what| ImportError::file(path, what, remedy))?;
+    let rows = table::read_rows(names, text);
+    let rows = rows.map_err(|what| ImportError::in_file(path, what, remedy))?;
     let field = |text| Field {
         text,
         is_number: false,
@@ -211,7 +211,7 @@ fn objects(path: &Path, text: &str) -> Result<Vec<(At, Value)>, ImportError> {
     let mut line = 1 + text[..counted].matches('\n').count();
     while let Some(value) = values.next() {
         let value =
-            value.map_err(|e| ImportError::json(path, &e, "give JSON as its tool wrote it"))?;
+            value.map_err(|e| ImportError::in_json(path, &e, "give JSON as its tool wrote it"))?;
         objects.push((At::Line(line), value));
         let end = values.byte_offset();
         let next = text[end..].len() - text[end..].trim_start().len() + end;
@@ -250,7 +250,7 @@ fn list_in(path: &Path, value: Value) -> Result<Value, ImportError> {
                 lists.len()
             );
             let remedy = format!("take one out: jq '.{first}' FILE > runs.json");
-            Err(ImportError::file(path, what, remedy))
+            Err(ImportError::in_file(path, what, remedy))
         }
     }
 }
@@ -307,7 +307,7 @@ fn run(path: &Path, row: &Row, columns: &Columns, units: &mut Units) -> Result<R
     let figures = row.fields.iter().skip(names);
     let metrics = columns.metrics.iter().zip(figures).map(|(column, field)| {
         let (value, unit) = units.read(path, row, column, field, columns.thousands)?;
-        Ok(figure(&column.metric(), &unit, column.better, value))
+        Ok(make_figure(&column.metric(), &unit, column.better, value))
     });
     let workload = match cell.is_empty() {
         true => path
@@ -322,7 +322,7 @@ fn run(path: &Path, row: &Row, columns: &Columns, units: &mut Units) -> Result<R
             .first()
             .map_or_else(|| workload.clone(), |first| (*first).to_owned()),
         workload,
-        load: load(None),
+        load: load_from_count(None),
         load_name: String::new(),
     };
     Ok(Run {
@@ -358,15 +358,16 @@ impl Units {
                 "mend the field, or leave the row out with --skip-bad",
             )
         };
-        let plain = number::plain(field, thousands).map_err(wrong)?;
-        let split = unit::split(&plain).ok_or_else(|| wrong("it is no number".to_owned()))?;
+        let plain = number::normalize_number(field, thousands).map_err(wrong)?;
+        let split =
+            unit::split_number(&plain).ok_or_else(|| wrong("it is no number".to_owned()))?;
         let (number, unit) = split;
         let declared = column.unit.as_deref();
         let converted = unit
-            .map(|unit| unit::conversion(unit, declared))
+            .map(|unit| unit::find_conversion(unit, declared))
             .transpose();
         let (value, unit) = match converted.map_err(wrong)? {
-            Some((factor, unit)) => (factor.of(number), Some(unit)),
+            Some((factor, unit)) => (factor.convert(number), Some(unit)),
             None => (number, None),
         };
         let here = row.at.source(path);

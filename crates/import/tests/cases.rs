@@ -26,7 +26,7 @@ impl Files {
 
     fn read(&self, tool: &str, names: &[&str]) -> Imported {
         let paths: Vec<PathBuf> = names.iter().map(|name| self.0.path().join(name)).collect();
-        Tool::named(tool).unwrap().read(&paths).unwrap()
+        Tool::find_by_name(tool).unwrap().read(&paths).unwrap()
     }
 }
 

@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 fn read(tool: &str, path: &Path) -> Imported {
-    Tool::named(tool).unwrap().read(&[path.to_owned()]).unwrap()
+    Tool::find_by_name(tool)
+        .unwrap()
+        .read(&[path.to_owned()])
+        .unwrap()
 }
 
 /// The results of an import, and the directory that holds them.
@@ -23,7 +26,7 @@ fn results(tool: &str, path: &Path) -> (TempDir, ResultSet) {
         name: tool.to_owned(),
         ..Options::default()
     };
-    let converted = Converted::of(imported, path, options).unwrap();
+    let converted = Converted::from_imported(imported, path, options).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("results");
     converted.write(&place).unwrap();
@@ -32,10 +35,10 @@ fn results(tool: &str, path: &Path) -> (TempDir, ResultSet) {
 }
 
 fn rendered(results: &ResultSet, format: &str) -> String {
-    let format = Format::named(format).unwrap();
+    let format = Format::find_by_name(format).unwrap();
     let table = Table::from_results(results);
     format
-        .render(&table, results, &Shown::default())
+        .render_report(&table, results, &Shown::default())
         .unwrap()
         .into_string()
 }
@@ -115,7 +118,7 @@ fn sequential_runs_get_no_word_of_interleaved_ones() {
     }
     let (_kept, results) = results("schedtests", dir.path());
     let table = Table::from_results(&results);
-    assert_eq!(table.comparisons().count(), 0);
+    assert_eq!(table.all_comparisons().count(), 0);
     assert!(table.tallies.is_empty());
     for format in ["text", "lkml", "markdown", "html"] {
         let text = rendered(&results, format);
@@ -493,7 +496,7 @@ fn sets_and_windows_of_schedbench_have_the_figures_of_its_own_formulas() {
     assert_eq!(imported.faults, []);
     let run = &imported.runs[0];
     assert_eq!(
-        (run.arm.as_str(), run.place.name()),
+        (run.arm.as_str(), run.place.cell_name()),
         ("credit2 NumaOff", "schedbench A 2 + B 1".into())
     );
     let file = |name: &str| {

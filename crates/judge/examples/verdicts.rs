@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::args().nth(1).ok_or("usage: verdicts DIRECTORY")?;
     let results = ResultSet::read(Path::new(&dir))?;
     let trials: Vec<Trial> = results.trials.iter().map(|t| t.trial.clone()).collect();
-    for judged in judge::deciding(
+    for judged in judge::judge_deciding(
         &results.experiment,
         &results.plan,
         &trials,

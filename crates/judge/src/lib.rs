@@ -31,7 +31,7 @@ pub enum Family {
 
 impl Family {
     /// The family of a comparison; none where it belongs to no family.
-    pub fn of(deciding: bool, is_aa: bool, blocks: usize) -> Option<Family> {
+    pub fn for_comparison(deciding: bool, is_aa: bool, blocks: usize) -> Option<Family> {
         if is_aa || blocks < FEWEST_BLOCKS {
             return None;
         }
@@ -43,7 +43,7 @@ impl Family {
 }
 
 /// The log-ratios `xs` of the blocks, in their order, held to what the experiment asks.
-pub fn judge(xs: &[f64], better: Better, stop: &StopRule) -> Judgement {
+pub fn judge_ratios(xs: &[f64], better: Better, stop: &StopRule) -> Judgement {
     stats::judge(xs, &params(better, stop))
 }
 
@@ -61,7 +61,7 @@ pub fn judge_pairs(
     better: Better,
     stop: &StopRule,
 ) -> Judgement {
-    if results::sample::scale(pairs, own) == Scale::Ratio {
+    if results::sample::choose_scale(pairs, own) == Scale::Ratio {
         let xs: Vec<f64> = pairs.iter().filter_map(Pair::log_ratio).collect();
         return judge_blocks(&xs, better, stop);
     }
@@ -83,7 +83,7 @@ fn smallest_difference(said: Option<f64>, pairs: &[Pair], stop: &StopRule) -> f6
 /// Level of a metric of differences: the median of the larger sizes of the first blocks that can decide, or
 /// their mean where most are 0. It does not know which arm has which figure, and no later block moves it.
 fn level(pairs: &[Pair], stop: &StopRule) -> f64 {
-    let fewest = stats::randomization::fewest_pairs(alpha(stop)) as usize;
+    let fewest = stats::randomization::fewest_pairs(error_rate(stop)) as usize;
     let counted = pairs.iter().filter(|pair| pair.difference().is_some());
     let sizes = counted.take(fewest);
     let sizes: Vec<f64> = sizes
@@ -102,15 +102,17 @@ pub fn judge_turns(
     better: Better,
     stop: &StopRule,
 ) -> Judgement {
-    let scale = results::turns::scale(processes, metric);
+    let scale = results::turns::choose_scale(processes, metric);
     let shifts = processes.iter();
     let shifts: Vec<Vec<f64>> = shifts
-        .map(|process| process.shifts(metric, Span::Whole, scale))
+        .map(|process| process.pair_shifts(metric, Span::Whole, scale))
         .collect();
     if scale == Scale::Ratio {
         return judge_ratios_in_turns(&shifts, better, stop);
     }
-    let figures = processes.iter().map(|p| p.figures(metric, Span::Whole));
+    let figures = processes
+        .iter()
+        .map(|p| p.pair_figures(metric, Span::Whole));
     let pairs: Vec<Pair> = figures.flat_map(|figures| figures.into_values()).collect();
     let said = results::turns::smallest_difference(processes, metric);
     let params = Params {
@@ -133,20 +135,20 @@ pub fn at_the_end(judged: Judgement, better: Better, stop: &StopRule) -> Judgeme
 
 fn params(better: Better, stop: &StopRule) -> Params {
     Params {
-        alpha: alpha(stop),
+        alpha: error_rate(stop),
         smallest_effect: stop.smallest_effect,
         better,
     }
 }
 
 /// Error rate of a comparison, and false discovery rate of a family.
-pub fn alpha(stop: &StopRule) -> f64 {
+pub fn error_rate(stop: &StopRule) -> f64 {
     1.0 - stop.confidence
 }
 
 /// For each comparison, given by its family and its e-value: true if it holds together with all
 /// others of the family; none for a comparison without a family.
-pub fn survivors(comparisons: &[(Option<Family>, f64)], stop: &StopRule) -> Vec<Option<bool>> {
+pub fn find_survivors(comparisons: &[(Option<Family>, f64)], stop: &StopRule) -> Vec<Option<bool>> {
     let mut found = vec![None; comparisons.len()];
     for family in [Family::Deciding, Family::Further] {
         let members = comparisons.iter().enumerate();
@@ -155,7 +157,7 @@ pub fn survivors(comparisons: &[(Option<Family>, f64)], stop: &StopRule) -> Vec<
             .map(|(index, (_, e_value))| (index, *e_value))
             .collect();
         let e_values: Vec<f64> = members.iter().map(|(_, e_value)| *e_value).collect();
-        let survive = stats::ebh::survivors(&e_values, alpha(stop));
+        let survive = stats::ebh::find_survivors(&e_values, error_rate(stop));
         for ((index, _), survives) in members.into_iter().zip(survive) {
             found[index] = Some(survives);
         }
@@ -187,7 +189,7 @@ pub struct Judged<'a> {
 impl Judged<'_> {
     /// More blocks can still change what is known.
     pub fn is_open(&self) -> bool {
-        match self.judgement.supported() {
+        match self.judgement.supported_verdict() {
             Verdict::Unknown => true,
             Verdict::Better | Verdict::Worse => self.survives == Some(false),
             Verdict::Same => false,
@@ -205,7 +207,7 @@ pub enum Looks {
 }
 
 /// Every deciding comparison of the trials so far, with those of the A/A arm.
-pub fn deciding<'a>(
+pub fn judge_deciding<'a>(
     experiment: &'a Experiment,
     plan: &Plan,
     trials: &[Trial],
@@ -223,10 +225,13 @@ pub fn deciding<'a>(
         .map(|judged| {
             let aa = is_aa(experiment, judged.arm);
             let blocks = judged.judgement.blocks as usize;
-            (Family::of(true, aa, blocks), judged.judgement.e_value)
+            (
+                Family::for_comparison(true, aa, blocks),
+                judged.judgement.e_value,
+            )
         })
         .collect();
-    let survive = survivors(&members, &experiment.stop);
+    let survive = find_survivors(&members, &experiment.stop);
     for (judged, survives) in all.iter_mut().zip(survive) {
         judged.survives = survives;
     }
@@ -244,8 +249,10 @@ fn of_cell<'a>(
     let baseline = experiment.baseline;
     let mut all = Vec::new();
     for arm in (0..experiment.arms.len()).filter(|arm| *arm != baseline) {
-        let overload = Overload::of(here.iter().copied(), cell, arm, baseline);
-        let deciding = overload.deciding(&workload.metrics, &here).into_iter();
+        let overload = Overload::from_trials(here.iter().copied(), cell, arm, baseline);
+        let deciding = overload
+            .deciding_metrics(&workload.metrics, &here)
+            .into_iter();
         // A window may be too short for a quantile, which then cannot decide.
         let has = |metric: &&str| here.iter().any(|trial| trial.metric(metric).is_some());
         // A pilot may have chosen whole trials.
@@ -255,12 +262,12 @@ fn of_cell<'a>(
             let here = here.iter().copied();
             let judgement = match in_turns {
                 true => {
-                    let processes = results::turns::processes(here, cell, arm, baseline);
+                    let processes = results::turns::find_processes(here, cell, arm, baseline);
                     judge_turns(&processes, metric, better, &experiment.stop)
                 }
                 false => {
-                    let own = results::sample::own(here.clone(), metric);
-                    let pairs = results::pairs(here, cell, metric, arm, baseline);
+                    let own = results::sample::find_declaration(here.clone(), metric);
+                    let pairs = results::pair_trials(here, cell, metric, arm, baseline);
                     judge_pairs(&pairs, own, better, &experiment.stop)
                 }
             };
@@ -292,10 +299,16 @@ mod tests {
 
     #[test]
     fn a_family_has_neither_the_control_nor_what_has_no_evidence() {
-        assert_eq!(Family::of(true, false, 2), Some(Family::Deciding));
-        assert_eq!(Family::of(false, false, 2), Some(Family::Further));
-        assert_eq!(Family::of(true, false, 1), None);
-        assert_eq!(Family::of(true, true, 9), None);
+        assert_eq!(
+            Family::for_comparison(true, false, 2),
+            Some(Family::Deciding)
+        );
+        assert_eq!(
+            Family::for_comparison(false, false, 2),
+            Some(Family::Further)
+        );
+        assert_eq!(Family::for_comparison(true, false, 1), None);
+        assert_eq!(Family::for_comparison(true, true, 9), None);
     }
 
     #[test]
@@ -306,9 +319,9 @@ mod tests {
         };
         let (deciding, further) = (Some(Family::Deciding), Some(Family::Further));
         let alone = [(deciding, 25.0), (None, 1.0), (further, 1.0)];
-        let found = survivors(&alone, &stop);
+        let found = find_survivors(&alone, &stop);
         assert_eq!(found, [Some(true), None, Some(false)]);
         let two = [(deciding, 25.0), (deciding, 1.0)];
-        assert_eq!(survivors(&two, &stop), [Some(false), Some(false)]);
+        assert_eq!(find_survivors(&two, &stop), [Some(false), Some(false)]);
     }
 }

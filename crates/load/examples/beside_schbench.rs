@@ -144,7 +144,7 @@ fn run_native(setting: &Setting) -> Result<Parsed, String> {
         cpu_lock: true,
     };
     let workers = setting.message_threads * setting.workers;
-    measure(setting, wakeup::KIND.of(&load), &load, workers)
+    measure(setting, wakeup::KIND.with_params(&load), &load, workers)
 }
 
 fn run_schbench(setting: &Setting, program: &str) -> Result<Parsed, String> {
@@ -154,7 +154,12 @@ fn run_schbench(setting: &Setting, program: &str) -> Result<Parsed, String> {
         args: vec![format!("-F{footprint}"), format!("-n{operations}")],
         program: program.to_owned(),
     };
-    measure(setting, schbench::KIND.of(&load), &load, setting.workers)
+    measure(
+        setting,
+        schbench::KIND.with_params(&load),
+        &load,
+        setting.workers,
+    )
 }
 
 /// Calibrates, runs and reads, without a warm-up: schbench has none in short runs.

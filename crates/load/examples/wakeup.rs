@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let workload = Workload {
         warmup_ns: 500_000_000,
         duration_ns: 2_000_000_000,
-        ..Workload::new(wakeup::KIND.of(&load))
+        ..Workload::new(wakeup::KIND.with_params(&load))
     };
     let job = Job::new(&workload, Load::Count(2), 2);
     // The generator ends when this pipe does.

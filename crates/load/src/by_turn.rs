@@ -219,7 +219,7 @@ impl<'a> InTurns<'a> {
             .iter()
             .any(|turn| turn.whole.contains_key(def.name));
         if measured {
-            self.parsed.metrics.push(def.measured(0.0));
+            self.parsed.metrics.push(def.to_measurement(0.0));
         }
     }
 
@@ -251,7 +251,7 @@ impl<'a> InTurns<'a> {
     }
 
     /// The middle one of the windows' figures of a metric; 0 without any.
-    pub fn middle(&self, metric: &str) -> f64 {
+    pub fn median_figure(&self, metric: &str) -> f64 {
         let values = self
             .figures
             .iter()

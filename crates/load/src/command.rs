@@ -83,7 +83,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: Some(600_000_000_000),
     },
     keys: KEYS,
-    work: Work::of::<Command>(),
+    work: Work::for_params::<Command>(),
     client: false,
     metrics: METRICS,
     deciding: DECIDING,
@@ -227,7 +227,7 @@ impl Driver for Command {
         self.metrics.iter().map(|m| m.name.as_str()).collect()
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         let mut chosen = Vec::new();
         if !self.prepare.is_empty() {
             chosen.push(Chosen::Before(self.prepare.clone()));
@@ -310,14 +310,14 @@ impl Driver for Command {
             return phase::parse(job, output);
         }
         let name = self.argv.first().map_or("the command", String::as_str);
-        program::succeeded(name, output)?;
+        program::check_success(name, output)?;
         let cpu_ns = output.user_ns + output.system_ns;
         let mut metrics = vec![
-            WALL_TIME.measured(output.wall_ns as f64 / 1e9),
-            CPU_TIME.measured(cpu_ns as f64 / 1e9),
+            WALL_TIME.to_measurement(output.wall_ns as f64 / 1e9),
+            CPU_TIME.to_measurement(cpu_ns as f64 / 1e9),
         ];
         for own in &self.metrics {
-            metrics.push(own.measured(output)?);
+            metrics.push(own.measure_output(output)?);
         }
         let notes: BTreeSet<String> = self
             .metrics
@@ -336,7 +336,12 @@ impl Driver for Command {
         let is_printed = |own: &&OwnMetric| !matches!(own.from, Source::File(_));
         let printed = self.metrics.iter().filter(is_printed);
         let printed: Vec<&OwnMetric> = printed.collect();
-        let read = || printed.iter().map(|own| own.measured(output)).collect();
+        let read = || {
+            printed
+                .iter()
+                .map(|own| own.measure_output(output))
+                .collect()
+        };
         (!printed.is_empty()).then(read)
     }
 }
@@ -364,13 +369,13 @@ mod tests {
     }
 
     fn problems(command: Command) -> Vec<Problem> {
-        command.require(&testing::job(KIND.of(&command)))
+        command.require(&testing::job(KIND.with_params(&command)))
     }
 
     #[test]
     fn a_command_is_started_as_it_is_written() {
         let command = command(&["make", "-j4"], Some("/tmp"));
-        let launch = command.launch(&testing::job(KIND.of(&command)));
+        let launch = command.launch(&testing::job(KIND.with_params(&command)));
         assert_eq!(launch.argv, ["make", "-j4"]);
         assert_eq!(launch.directory, Some(PathBuf::from("/tmp")));
         assert!(!launch.phased);
@@ -405,7 +410,7 @@ mod tests {
     #[test]
     fn wall_and_cpu_time_are_in_seconds() {
         let command = command(&["true"], None);
-        let job = testing::job(KIND.of(&command));
+        let job = testing::job(KIND.with_params(&command));
         let output = Output {
             success: true,
             wall_ns: 2_500_000_000,
@@ -421,7 +426,7 @@ mod tests {
     #[test]
     fn a_failing_command_is_an_error_with_its_status_and_last_words() {
         let command = command(&["make"], None);
-        let job = testing::job(KIND.of(&command));
+        let job = testing::job(KIND.with_params(&command));
         let output = Output {
             status: "exit status 2".to_owned(),
             stderr: "make: *** No targets.  Stop.\n".to_owned(),

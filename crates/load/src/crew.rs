@@ -53,16 +53,16 @@ impl Crew {
         let count = u32::try_from(works.len()).unwrap_or(u32::MAX);
         let records = self.start(name, works).map_err(NativeError::Generator)?;
         self.gate.gather(count).map_err(NativeError::Generator)?;
-        phases.ready()?;
+        phases.report_ready()?;
         let timing = Timing::from_now(job.workload.warmup_ns, job.measured_ns());
         self.gate.open(timing);
         if job.turns.is_some() {
-            phases.opens(timing.window.begin_ns)?;
+            phases.announce_window(timing.window.begin_ns)?;
         }
-        phases.begin(timing.window.begin_ns)?;
+        phases.begin_window(timing.window.begin_ns)?;
         let opened = SystemTime::now();
-        phases.end(timing.window.end_ns)?;
-        phases.seen()?;
+        phases.end_window(timing.window.end_ns)?;
+        phases.wait_until_seen()?;
         let panicked = |_| Err("a thread of the load panicked".to_owned());
         let records = (0..count).map(|_| records.recv().unwrap_or_else(panicked));
         let records: Result<Vec<T>, String> = records.collect();

@@ -33,7 +33,7 @@ impl Figures {
         quantiles: &[Quantile],
         recorders: Vec<Recorder>,
     ) -> Result<Recording, String> {
-        let recording = merged(recorders)?;
+        let recording = merge_recorders(recorders)?;
         for (def, permille) in quantiles {
             let value = match permille {
                 Some(permille) => recording.quantile_ns(*permille),
@@ -46,14 +46,14 @@ impl Figures {
         }
         let what = format!("{} latency", name.replace('-', " "));
         let text = recording.interval_log(&what, self.opened)?;
-        self.parsed.worst = self.parsed.worst.or(recording.worst());
+        self.parsed.worst = self.parsed.worst.or(recording.worst_value());
         let name = format!("{name}.hlog");
         self.parsed.files.push(TrialFile { name, text });
         Ok(recording)
     }
 
     pub fn push(&mut self, def: MetricDef, value: f64) {
-        self.parsed.metrics.push(def.measured(value));
+        self.parsed.metrics.push(def.to_measurement(value));
     }
 
     pub fn warn(&mut self, severity: Severity, what: String, remedy: &str) {
@@ -109,14 +109,14 @@ fn needed(missing: &[Quantile]) -> String {
 }
 
 /// The distribution of all threads.
-pub fn merged(recorders: Vec<Recorder>) -> Result<Recording, String> {
+pub fn merge_recorders(recorders: Vec<Recorder>) -> Result<Recording, String> {
     Recording::merge(recorders).ok_or_else(|| "the load had no threads".to_owned())
 }
 
 /// Number of stalls of each kind of latency.
 fn stall_counts(recordings: &[(&str, MetricDef, &Recording)]) -> Vec<Measurement> {
     let count = |(_, def, recording): &(&str, MetricDef, &Recording)| {
-        def.measured(recording.stalls().count() as f64)
+        def.to_measurement(recording.stalls().count() as f64)
     };
     recordings.iter().map(count).collect()
 }
@@ -127,7 +127,7 @@ fn stall_file(recordings: &[(&str, MetricDef, &Recording)]) -> Option<TrialFile>
     let mut text = "what,at_ns,took_ns\n".to_owned();
     let head = text.len();
     for (name, _, recording) in recordings {
-        for stall in recording.stalls().worst() {
+        for stall in recording.stalls().worst_stalls() {
             let at = recording.offset_ns(stall.at_ns);
             text.push_str(&format!("{name},{at},{}\n", stall.took_ns));
         }

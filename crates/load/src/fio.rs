@@ -68,7 +68,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: None,
     },
     keys: KEYS,
-    work: Work::of::<Fio>(),
+    work: Work::for_params::<Fio>(),
     client: false,
     metrics: METRICS,
     deciding: &["iops", "completion_p99"],
@@ -235,7 +235,7 @@ impl Fio {
 }
 
 fn jobs(job: &Job) -> u64 {
-    job.load.count(job.cpus).unwrap_or(1)
+    job.load.resolve_count(job.cpus).unwrap_or(1)
 }
 
 impl Driver for Fio {
@@ -274,7 +274,7 @@ impl Driver for Fio {
         true
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         Vec::new()
     }
 
@@ -287,7 +287,7 @@ impl Driver for Fio {
             let what = format!("{} is not installed", self.program);
             problem(what, "install it: apt-get install fio");
         }
-        if job.load.count(job.cpus).is_none() {
+        if job.load.resolve_count(job.cpus).is_none() {
             let what = format!(
                 "fio is not paced here, so a load of {} has no meaning",
                 job.load
@@ -331,7 +331,7 @@ impl Driver for Fio {
     }
 
     fn parse(&self, _: &Job, output: &Output) -> Result<Parsed, String> {
-        program::succeeded(PROGRAM.name, output)?;
+        program::check_success(PROGRAM.name, output)?;
         let said = Said::read(&output.stdout);
         let figures = said.and_then(|said| said.figures());
         let expected = "JSON of one group with requests that were completed";
@@ -390,20 +390,20 @@ impl Said {
             return None;
         }
         let mut metrics = vec![
-            IOPS.measured(mixed.iops),
-            BANDWIDTH.measured(mixed.bw_bytes / 1e6),
-            COMPLETION_MEAN.measured(latency.mean),
+            IOPS.to_measurement(mixed.iops),
+            BANDWIDTH.to_measurement(mixed.bw_bytes / 1e6),
+            COMPLETION_MEAN.to_measurement(latency.mean),
         ];
         let mut missing = Vec::new();
         for (def, permille) in PERCENTILES {
             let name = format!("{:.6}", f64::from(permille) / 10.0);
             let value = latency.percentile.get(&name)?;
             match latency.count >= samples_needed(permille) {
-                true => metrics.push(def.measured(*value)),
+                true => metrics.push(def.to_measurement(*value)),
                 false => missing.push(def.name),
             }
         }
-        metrics.push(COMPLETION_MAX.measured(latency.max));
+        metrics.push(COMPLETION_MAX.to_measurement(latency.max));
         Some(Parsed {
             metrics,
             warnings: too_few(&missing).into_iter().collect(),

@@ -60,7 +60,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: Some(120_000_000_000),
     },
     keys: KEYS,
-    work: Work::of::<Hackbench>(),
+    work: Work::for_params::<Hackbench>(),
     client: false,
     metrics: METRICS,
     deciding: DECIDING,
@@ -158,7 +158,7 @@ impl Params for Hackbench {
 
 impl Hackbench {
     fn argv(&self, job: &Job, loops: u64) -> Vec<String> {
-        let groups = job.load.count(job.cpus).unwrap_or(1);
+        let groups = job.load.resolve_count(job.cpus).unwrap_or(1);
         let mut argv = vec![self.program.clone()];
         let options = [
             ("--groups", groups),
@@ -191,7 +191,7 @@ impl Hackbench {
                 return Ok(loops);
             }
             let factor = (wanted * MARGIN / took).min(MOST_GROWTH);
-            loops = model::whole((loops as f64 * factor).ceil());
+            loops = model::truncate_to_u64((loops as f64 * factor).ceil());
         }
         Err(format!(
             "runs of up to {loops} loops stay below {wanted} s; set the loops of the workload"
@@ -209,7 +209,7 @@ impl Driver for Hackbench {
         }
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         Vec::new()
     }
 
@@ -230,7 +230,7 @@ impl Driver for Hackbench {
                 PACKAGE,
             );
         }
-        if job.load.count(job.cpus).is_none() {
+        if job.load.resolve_count(job.cpus).is_none() {
             problem(
                 format!(
                     "hackbench cannot be paced, so a load of {} has no meaning",
@@ -265,7 +265,7 @@ impl Driver for Hackbench {
             return Err("hackbench took less than a millisecond; use more loops".to_owned());
         }
         Ok(Parsed {
-            metrics: vec![HACKBENCH_TIME.measured(seconds)],
+            metrics: vec![HACKBENCH_TIME.to_measurement(seconds)],
             ..Parsed::default()
         })
     }
@@ -277,7 +277,7 @@ impl Driver for Hackbench {
 
 /// The one `Time: SECONDS` line of a successful run; 0 below a millisecond.
 fn seconds(output: &Output) -> Result<f64, String> {
-    program::succeeded("hackbench", output)?;
+    program::check_success("hackbench", output)?;
     let mut times = output
         .stdout
         .lines()

@@ -75,7 +75,7 @@ impl Keys {
         let mut keys = Keys::new(self.get(key)?);
         let value = read(&mut keys);
         if let Some(fault) = keys.fault_or_unknown() {
-            self.refuse(fault.within(key));
+            self.refuse(fault.in_table(key));
         }
         Some(value)
     }
@@ -108,7 +108,7 @@ impl Keys {
                         key: place,
                         ..fault
                     },
-                    false => fault.within(&place),
+                    false => fault.in_table(&place),
                 });
             }
         }
@@ -134,7 +134,7 @@ impl Keys {
     }
 
     /// Names of the keys that were asked for.
-    pub fn known(&self) -> &[&'static str] {
+    pub fn asked_keys(&self) -> &[&'static str] {
         &self.known
     }
 
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(keys.duration("sleep"), Some(1_000_000));
         assert_eq!(keys.words("args").unwrap(), ["-a", "b"]);
         assert_eq!(keys.get::<u32>("threads"), None);
-        assert_eq!(keys.known(), ["sleep", "args", "threads"]);
+        assert_eq!(keys.asked_keys(), ["sleep", "args", "threads"]);
         assert_eq!(keys.into_fault(), None);
     }
 
@@ -170,7 +170,7 @@ mod tests {
             keys.duration("slice");
             keys.get::<i32>("nice")
         });
-        assert_eq!((nice, keys.known()), (Some(Some(5)), &["policy"][..]));
+        assert_eq!((nice, keys.asked_keys()), (Some(Some(5)), &["policy"][..]));
         let fault = keys.into_fault().unwrap();
         assert_eq!(fault.key, "policy.slcie");
         let expected = "unknown field `slcie`, expected one of `slice`, `nice`";

@@ -93,7 +93,7 @@ impl KindDef {
     }
 
     /// The kind with these parameters, which must be its own.
-    pub fn of(&self, params: &impl Params) -> Kind {
+    pub fn with_params(&self, params: &impl Params) -> Kind {
         params::kind(self.name, params)
     }
 }
@@ -113,7 +113,7 @@ pub enum LoadForms {
 
 impl LoadForms {
     /// True if a load may be of this form.
-    pub fn has(self, load: &Load) -> bool {
+    pub fn has_form(self, load: &Load) -> bool {
         match load {
             Load::One | Load::Count(_) | Load::PercentOfCpus(_) => {
                 matches!(self, LoadForms::Counts | LoadForms::CountsOrRates)
@@ -138,14 +138,14 @@ pub enum Window {
 /// The kind with this name or alias.
 pub fn find(name: &str) -> Option<&'static KindDef> {
     KINDS
-        .all()
+        .iter()
         .find(|def| def.name == name || def.aliases.contains(&name))
 }
 
 /// Names and aliases of all kinds.
 pub fn names() -> impl Iterator<Item = &'static str> {
     KINDS
-        .all()
+        .iter()
         .flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()))
 }
 
@@ -161,7 +161,7 @@ pub fn driver(kind: &Kind) -> Result<Box<dyn Driver>, String> {
 /// A workload in one line, for plans and lists.
 pub fn summary(workload: &Workload) -> String {
     let whole = find(workload.kind.name()).is_some_and(|def| def.window == Window::Whole);
-    let chosen = driver(&workload.kind).map_or(Vec::new(), |driver| driver.chosen());
+    let chosen = driver(&workload.kind).map_or(Vec::new(), |driver| driver.chosen_programs());
     let program = chosen.into_iter().find_map(|chosen| match chosen {
         Chosen::Program(argv) if whole => Some(argv.join(" ")),
         _ => None,
@@ -187,13 +187,13 @@ pub fn metric_defs() -> Vec<(&'static str, MetricDef)> {
         let name = def.name;
         def.metrics.iter().map(move |metric| (name, *metric))
     };
-    KINDS.all().flat_map(of_kind).collect()
+    KINDS.iter().flat_map(of_kind).collect()
 }
 
 /// Programs that workloads, their servers and their antagonists start by name, each once.
 pub fn programs() -> Vec<Program> {
     let mut all: Vec<Program> = Vec::new();
-    let of_kinds = KINDS.all().flat_map(|def| def.programs);
+    let of_kinds = KINDS.iter().flat_map(|def| def.programs);
     for program in of_kinds
         .chain(SERVERS.programs())
         .chain(ANTAGONISTS.programs())
@@ -209,20 +209,20 @@ pub fn programs() -> Vec<Program> {
 /// that are started by name. What makes requests to a server is not among them, nor is the
 /// program of a `command`, which has any name.
 pub fn measured_tasks() -> Vec<Task> {
-    let of_kinds = KINDS.all().flat_map(|def| def.tasks);
+    let of_kinds = KINDS.iter().flat_map(|def| def.tasks);
     let all = of_kinds.chain(SERVERS.tasks()).chain(ANTAGONISTS.tasks());
     all.copied().collect()
 }
 
 /// The metrics that decide when the cells of a workload stop.
-pub fn deciding(workload: &Workload) -> Vec<String> {
+pub fn deciding_metrics(workload: &Workload) -> Vec<String> {
     let searches = |load: &Load| matches!(load, Load::MaxRate(_));
     if workload.loads.iter().any(searches) {
         return vec![crate::openloop::metrics::SLO_RATE.name.to_owned()];
     }
     let own = driver(&workload.kind).map_or(Vec::new(), |driver| {
         let mut own = driver.own_metrics();
-        own.extend(driver.deciding());
+        own.extend(driver.deciding_metrics());
         own.into_iter().map(str::to_owned).collect()
     });
     if !own.is_empty() {
@@ -275,7 +275,7 @@ pub fn watched_log(
 fn unwatched(workload: &str, trace: &Tracing, watched: &[&str]) -> Problem {
     let trace = trace.words();
     let (what, remedy) = if watched.is_empty() {
-        let kinds = KINDS.all().filter(|def| !def.watched.is_empty());
+        let kinds = KINDS.iter().filter(|def| !def.watched.is_empty());
         let kinds: Vec<&str> = kinds.map(|def| def.name).collect();
         (
             format!("trace {trace}: this load does not say when its worst latency was"),
@@ -313,15 +313,15 @@ mod tests {
 
     #[test]
     fn every_key_that_is_read_is_described() {
-        for def in KINDS.all() {
+        for def in KINDS.iter() {
             let names: Vec<&str> = def.keys.iter().map(|key| key.name).collect();
-            assert_eq!(names, def.work.asked(), "KEYS of {}", def.name);
+            assert_eq!(names, def.work.asked_keys(), "KEYS of {}", def.name);
         }
     }
 
     #[test]
     fn what_decides_is_among_the_metrics_of_the_kind() {
-        for def in KINDS.all() {
+        for def in KINDS.iter() {
             let names: Vec<&str> = def.metrics.iter().map(|metric| metric.name).collect();
             assert!(
                 def.deciding.iter().all(|name| names.contains(name)),
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_is_watched_is_among_the_logs_of_the_kind() {
-        for def in KINDS.all() {
+        for def in KINDS.iter() {
             assert!(
                 def.watched.iter().all(|log| def.logs.contains(log)),
                 "{}",
@@ -372,11 +372,14 @@ mod tests {
     fn only_kinds_with_rates_can_search() {
         let rate = Load::RatePerSec(1_000.0);
         assert!(
-            LoadForms::CountsOrRates.has(&rate) && LoadForms::CountsOrRates.has(&Load::Count(1))
+            LoadForms::CountsOrRates.has_form(&rate)
+                && LoadForms::CountsOrRates.has_form(&Load::Count(1))
         );
-        assert!(LoadForms::Rates.has(&rate) && !LoadForms::Rates.has(&Load::Count(1)));
-        assert!(LoadForms::FixedRates.has(&rate) && !LoadForms::FixedRates.has(&Load::One));
-        assert!(LoadForms::Counts.has(&Load::One) && !LoadForms::Counts.has(&rate));
+        assert!(LoadForms::Rates.has_form(&rate) && !LoadForms::Rates.has_form(&Load::Count(1)));
+        assert!(
+            LoadForms::FixedRates.has_form(&rate) && !LoadForms::FixedRates.has_form(&Load::One)
+        );
+        assert!(LoadForms::Counts.has_form(&Load::One) && !LoadForms::Counts.has_form(&rate));
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub use burnwait::{COUNTS as WORK_COUNTS, beside_main, kops_in, worker_main};
 pub use by_turn::TurnFigures;
 pub use keys::Keys;
 pub use kind::{
-    KINDS, KindDef, LoadForms, Usual, Window, deciding, driver, log_of, measured_tasks,
+    KINDS, KindDef, LoadForms, Usual, Window, deciding_metrics, driver, log_of, measured_tasks,
     metric_defs, programs, summary, watched_log,
 };
 pub use native::native_main;
@@ -226,7 +226,7 @@ impl GuestsIn {
     }
 
     /// Most that each gets of one CPU, whatever it wants: a budget is a limit only without extratime.
-    pub fn most(&self) -> f64 {
+    pub fn cpu_limit(&self) -> f64 {
         let most = self.cap.map_or(1.0, |cap| f64::from(cap) / 100.0);
         match (self.reservation, self.extratime) {
             (Some((budget, period)), Some(false)) => most.min(budget as f64 / period as f64),
@@ -361,15 +361,15 @@ pub trait Driver {
     }
     /// Names of metrics of the kind that decide in place of the usual ones, where the parameters
     /// change what is measured.
-    fn deciding(&self) -> &[&'static str] {
+    fn deciding_metrics(&self) -> &[&'static str] {
         &[]
     }
     /// Receiver of the requests of this workload.
-    fn asks(&self) -> Asks {
+    fn request_receiver(&self) -> Asks {
         Asks::Nobody
     }
     /// All that is started or asked by the word of the file alone.
-    fn chosen(&self) -> Vec<Chosen>;
+    fn chosen_programs(&self) -> Vec<Chosen>;
     /// True if its workers are guests of the hypervisor, and not processes.
     fn in_guests(&self) -> bool {
         false

@@ -56,7 +56,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: None,
     },
     keys: KEYS,
-    work: Work::of::<Netperf>(),
+    work: Work::for_params::<Netperf>(),
     client: false,
     metrics: METRICS,
     deciding: DECIDING,
@@ -295,25 +295,25 @@ impl Driver for Netperf {
         self.check_size("send-size", self.send_bytes())
     }
 
-    fn deciding(&self) -> &[&'static str] {
+    fn deciding_metrics(&self) -> &[&'static str] {
         match self.test.is_stream() {
             true => STREAM_DECIDING,
             false => DECIDING,
         }
     }
 
-    fn asks(&self) -> Asks {
+    fn request_receiver(&self) -> Asks {
         // IPv4 and this machine only; in the foreground, as a child of the trial.
         let argv = ["-D", "-4", "-L", "127.0.0.1", "-p", "{port}"];
         let argv = std::iter::once(SERVER.name).chain(argv);
-        Asks::Server(server_command::SERVER.of(&ServerCommand {
+        Asks::Server(server_command::SERVER.with_params(&ServerCommand {
             argv: argv.map(str::to_owned).collect(),
             port: None,
             ready: Readiness::Tcp,
         }))
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         Vec::new()
     }
 
@@ -328,7 +328,7 @@ impl Driver for Netperf {
                 "`schedlab tool install netperf`, or install Debian's package, which is non-free",
             );
         }
-        if job.load.count(job.cpus).is_none() {
+        if job.load.resolve_count(job.cpus).is_none() {
             problem(
                 format!(
                     "netperf cannot be paced, so a load of {} has no meaning",
@@ -370,7 +370,7 @@ impl Driver for Netperf {
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
-        program::succeeded(PROGRAM.name, output)?;
+        program::check_success(PROGRAM.name, output)?;
         let lines = output.stdout.lines().filter(|line| !line.trim().is_empty());
         let found: Option<Vec<Pair>> = lines.map(|line| Pair::read(line, self.test)).collect();
         let wanted = self::pairs_of(job);
@@ -409,7 +409,7 @@ fn places(cpus: [i64; 2]) -> String {
 }
 
 fn pairs_of(job: &Job) -> u64 {
-    job.load.count(job.cpus).unwrap_or(1)
+    job.load.resolve_count(job.cpus).unwrap_or(1)
 }
 
 /// The figures of one pair.
@@ -453,12 +453,16 @@ impl Netperf {
         };
         let rates: Vec<f64> = pairs.iter().map(|pair| pair.rate * factor).collect();
         let mut metrics = vec![
-            sum.measured(rates.iter().sum()),
-            slowest.measured(rates.iter().copied().fold(f64::INFINITY, f64::min)),
+            sum.to_measurement(rates.iter().sum()),
+            slowest.to_measurement(rates.iter().copied().fold(f64::INFINITY, f64::min)),
         ];
         for (index, metric) in LATENCIES.iter().enumerate() {
             let worst = pairs.iter().filter_map(|pair| pair.latencies_us.get(index));
-            metrics.extend(worst.max().map(|us| metric.measured(*us as f64 * 1000.0)));
+            metrics.extend(
+                worst
+                    .max()
+                    .map(|us| metric.to_measurement(*us as f64 * 1000.0)),
+            );
         }
         Parsed {
             metrics,

@@ -37,7 +37,7 @@ pub struct Work<W: ?Sized> {
 
 impl<W: ?Sized> Work<W> {
     /// The parameters of one type.
-    pub const fn of<P: Does<W>>() -> Self {
+    pub const fn for_params<P: Does<W>>() -> Self {
         Work {
             read: |keys| stored(&P::read(keys)),
             open: |params| match serde_json::from_value::<P>(Value::Object(params.clone())) {
@@ -53,10 +53,10 @@ impl<W: ?Sized> Work<W> {
     }
 
     /// The names of the keys that it asks for.
-    pub fn asked(&self) -> Vec<&'static str> {
+    pub fn asked_keys(&self) -> Vec<&'static str> {
         let mut keys = Keys::default();
         (self.read)(&mut keys);
-        keys.known().to_vec()
+        keys.asked_keys().to_vec()
     }
 
     /// The work that stored parameters mean; an error if they mean none.
@@ -86,7 +86,7 @@ pub fn kind(name: &str, params: &impl Params) -> Kind {
 }
 
 fn named(name: &str, params: Map<String, Value>) -> Kind {
-    let with = |kind: Kind, (name, value): (String, Value)| kind.with(&name, value);
+    let with = |kind: Kind, (name, value): (String, Value)| kind.with_param(&name, value);
     params.into_iter().fold(Kind::new(name), with)
 }
 

@@ -74,7 +74,7 @@ pub fn launch(job: &Job) -> Launch {
 /// The result line of a generator that has ended.
 pub fn parse(job: &Job, output: &Output) -> Result<Parsed, String> {
     let what = format!("the {} load", job.workload.kind.name());
-    program::succeeded(&what, output)?;
+    program::check_success(&what, output)?;
     let line = output
         .stdout
         .lines()
@@ -133,7 +133,7 @@ impl<'a> Phases<'a> {
     }
 
     /// All threads exist: says so, and waits until the load shall start.
-    pub fn ready(&mut self) -> Result<(), NativeError> {
+    pub fn report_ready(&mut self) -> Result<(), NativeError> {
         self.say(READY)?;
         let got = self.next_line()?;
         if got == GO {
@@ -143,25 +143,25 @@ impl<'a> Phases<'a> {
     }
 
     /// Says beforehand when the window opens.
-    pub fn opens(&mut self, at_ns: u64) -> Result<(), NativeError> {
+    pub fn announce_window(&mut self, at_ns: u64) -> Result<(), NativeError> {
         self.say(&format!("{OPENS}{at_ns}"))
     }
 
     /// Waits for the time at which the window opens, and says so.
-    pub fn begin(&mut self, at_ns: u64) -> Result<(), NativeError> {
+    pub fn begin_window(&mut self, at_ns: u64) -> Result<(), NativeError> {
         self.wait_until(at_ns)?;
         self.say(BEGIN)
     }
 
     /// Waits for the time at which the window closes, and says so. Where the worst latency is
     /// watched, it says meanwhile when there is a worse one.
-    pub fn end(&mut self, at_ns: u64) -> Result<(), NativeError> {
+    pub fn end_window(&mut self, at_ns: u64) -> Result<(), NativeError> {
         let mut lookout = Lookout::default();
-        while let Some(worst_ns) = worst::told().filter(|_| sys::now_ns() < at_ns) {
-            if let Some(line) = lookout.look(worst_ns) {
+        while let Some(worst_ns) = worst::worst_so_far().filter(|_| sys::now_ns() < at_ns) {
+            if let Some(line) = lookout.due_line(worst_ns) {
                 self.say(line)?;
             }
-            let next_ns = sys::now_ns().saturating_add(model::nanos(LOOK));
+            let next_ns = sys::now_ns().saturating_add(model::whole_nanos(LOOK));
             self.wait_until(next_ns.min(at_ns))?;
         }
         self.wait_until(at_ns)?;
@@ -170,7 +170,7 @@ impl<'a> Phases<'a> {
 
     /// Waits until the agent has read what the threads used; they take it along when
     /// they end.
-    pub fn seen(&mut self) -> Result<(), NativeError> {
+    pub fn wait_until_seen(&mut self) -> Result<(), NativeError> {
         while !self.seen {
             self.seen = self.next_line()? == SEEN;
         }
@@ -205,7 +205,7 @@ impl<'a> Phases<'a> {
 const MOST_LINE_BYTES: usize = 16 << 20;
 
 fn forward_lines(input: impl BufRead, sender: &Sender<Input>) {
-    for line in Lines::within(input, MOST_LINE_BYTES) {
+    for line in Lines::with_limit(input, MOST_LINE_BYTES) {
         if sender.send(Input::Line(line)).is_err() {
             return;
         }
@@ -223,7 +223,7 @@ mod tests {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut phases = Phases::new(reader, Vec::new()).unwrap();
         writer.write_all(b"gone\n").unwrap();
-        let error = phases.ready().unwrap_err().to_string();
+        let error = phases.report_ready().unwrap_err().to_string();
         assert!(error.contains("`go`") && error.contains("gone"), "{error}");
     }
 
@@ -233,6 +233,9 @@ mod tests {
         let mut phases = Phases::new(reader, Vec::new()).unwrap();
         drop(writer);
         let far = sys::now_ns() + 3_600_000_000_000;
-        assert!(matches!(phases.begin(far), Err(NativeError::AgentGone)));
+        assert!(matches!(
+            phases.begin_window(far),
+            Err(NativeError::AgentGone)
+        ));
     }
 }

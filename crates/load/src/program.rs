@@ -77,7 +77,7 @@ pub fn is_another(program: &str, word: &str) -> Option<PathBuf> {
 }
 
 /// Fails with the status and the last lines of a program that did not succeed.
-pub fn succeeded(what: &str, output: &Output) -> Result<(), String> {
+pub fn check_success(what: &str, output: &Output) -> Result<(), String> {
     if output.success {
         return Ok(());
     }
@@ -146,7 +146,7 @@ mod tests {
             status: "exit status 1".to_owned(),
             ..Output::default()
         };
-        let error = succeeded("prog", &output).unwrap_err();
+        let error = check_success("prog", &output).unwrap_err();
         assert!(
             error.starts_with("prog failed with exit status 1"),
             "{error}"

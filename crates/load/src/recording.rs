@@ -86,7 +86,7 @@ impl Recorder {
 
     /// Keeps values of `limit_ns` and more as well, with the time of the worst.
     pub fn with_stalls_from(mut self, limit_ns: u64) -> Self {
-        self.stalls = Stalls::from(limit_ns);
+        self.stalls = Stalls::with_limit(limit_ns);
         self
     }
 
@@ -125,7 +125,7 @@ impl Recorder {
     }
 
     /// Takes over values that another recorder of the same window counted.
-    pub(crate) fn add(&mut self, counts: &[Vec<(u64, u64)>]) {
+    pub(crate) fn add_counts(&mut self, counts: &[Vec<(u64, u64)>]) {
         for (histogram, counts) in self.intervals.iter_mut().zip(counts) {
             for (value_ns, count) in counts {
                 let count = u32::try_from(*count).unwrap_or(u32::MAX);
@@ -154,7 +154,7 @@ impl Recorder {
         let index = ((at_ns - self.window.begin_ns) / self.interval_ns) as usize;
         if let Some(histogram) = self.intervals.get_mut(index) {
             histogram.saturating_record(value_ns);
-            self.stalls.see(at_ns, value_ns);
+            self.stalls.record_latency(at_ns, value_ns);
             if let Some((at, worst)) = &mut self.worst
                 && value_ns > worst.took_ns
             {
@@ -167,7 +167,7 @@ impl Recorder {
 /// A worst value, which the process is told of.
 #[cold]
 fn worst_of(at: At, at_ns: u64, took_ns: u64, window: Window) -> Worst {
-    worst::tell(took_ns);
+    worst::report_value(took_ns);
     Worst {
         took_ns,
         end_ns: match at {
@@ -229,7 +229,7 @@ impl Recording {
             for (into, from) in intervals.iter_mut().zip(&other.intervals) {
                 *into += from;
             }
-            stalls.add(&other.stalls);
+            stalls.merge_from(&other.stalls);
             let others = other.worst.map(|(_, worst)| worst);
             worst = worst.into_iter().chain(others).max_by_key(|w| w.took_ns);
         }
@@ -260,7 +260,7 @@ impl Recording {
     }
 
     /// The worst value, where it was watched and there was one.
-    pub fn worst(&self) -> Option<Worst> {
+    pub fn worst_value(&self) -> Option<Worst> {
         self.worst.filter(|worst| worst.took_ns > 0)
     }
 

@@ -19,13 +19,13 @@ impl<T: ?Sized> Registry<T> {
     }
 
     /// One more entry in this process: how a test shows that an entry is all that is needed.
-    pub fn add(&self, entry: &'static T) {
+    pub fn add_entry(&self, entry: &'static T) {
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
         added.push(entry);
     }
 
     /// The entries of the table, then what was added.
-    pub fn all(&self) -> impl DoubleEndedIterator<Item = &'static T> + use<T> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &'static T> + use<T> {
         let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
         self.own.iter().copied().chain(added.clone())
     }

@@ -47,7 +47,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: None,
     },
     keys: KEYS,
-    work: Work::of::<Schbench>(),
+    work: Work::for_params::<Schbench>(),
     client: false,
     metrics: METRICS,
     deciding: m::DECIDING,
@@ -178,7 +178,7 @@ impl Seconds {
 impl Schbench {
     fn argv(&self, job: &Job, json: bool) -> Vec<String> {
         let seconds = Seconds::of(job);
-        let workers = job.load.count(job.cpus).unwrap_or(1);
+        let workers = job.load.resolve_count(job.cpus).unwrap_or(1);
         let mut argv = vec![self.program.clone()];
         let options = [
             ("-m", u64::from(self.message_threads)),
@@ -205,7 +205,7 @@ impl Driver for Schbench {
         OPTIONS.check("args", "schbench", &self.args)
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         let argv = [vec![self.program.clone()], self.args.clone()].concat();
         vec![Chosen::Program(argv)]
     }
@@ -222,7 +222,7 @@ impl Driver for Schbench {
                  or use the native `wakeup` workload",
             );
         }
-        if job.load.count(job.cpus).is_none() {
+        if job.load.resolve_count(job.cpus).is_none() {
             problem(
                 format!(
                     "schbench starts the requests of a second in one burst, so a load of {} would not be one",
@@ -251,7 +251,7 @@ impl Driver for Schbench {
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
-        program::succeeded("schbench", output)?;
+        program::check_success("schbench", output)?;
         let report = Report::read(output)
             .ok_or_else(|| program::garbage("schbench", "a report of latencies", output))?;
         let mut parsed = figures(&report);
@@ -287,7 +287,7 @@ fn figures(report: &Report) -> Parsed {
     let rate = report.requests_per_sec;
     parsed
         .metrics
-        .extend(rate.map(|rate| m::REQUESTS_PER_SEC.measured(rate)));
+        .extend(rate.map(|rate| m::REQUESTS_PER_SEC.to_measurement(rate)));
     if !missing.is_empty() {
         parsed.warnings.push(Warning {
             severity: Severity::Note,
@@ -310,7 +310,7 @@ fn latency(
     let is_printed = |def: &MetricDef| METRICS.iter().any(|metric| metric.name == def.name);
     for (def, permille) in quantiles.iter().filter(|(def, _)| is_printed(def)) {
         match section.value_us(*permille) {
-            Some(us) => parsed.metrics.push(def.measured(us as f64 * 1000.0)),
+            Some(us) => parsed.metrics.push(def.to_measurement(us as f64 * 1000.0)),
             None => missing.push(def.name),
         }
     }

@@ -48,7 +48,7 @@ pub struct Stalls {
 
 impl Stalls {
     /// Counts what takes `limit_ns` or longer.
-    pub fn from(limit_ns: u64) -> Self {
+    pub fn with_limit(limit_ns: u64) -> Self {
         Stalls {
             limit_ns,
             count: 0,
@@ -59,11 +59,11 @@ impl Stalls {
 
     /// List that counts nothing.
     pub fn none() -> Self {
-        Self::from(u64::MAX)
+        Self::with_limit(u64::MAX)
     }
 
     /// Counts a latency and keeps it, if it is among the worst.
-    pub fn see(&mut self, at_ns: u64, took_ns: u64) {
+    pub fn record_latency(&mut self, at_ns: u64, took_ns: u64) {
         if took_ns >= self.limit_ns {
             self.count += 1;
             self.keep(Stall { at_ns, took_ns });
@@ -84,7 +84,7 @@ impl Stalls {
     }
 
     /// Adds the stalls of another thread; the worst of both are kept.
-    pub fn add(&mut self, other: &Stalls) {
+    pub fn merge_from(&mut self, other: &Stalls) {
         self.count += other.count;
         other.kept().iter().for_each(|stall| self.keep(*stall));
     }
@@ -99,7 +99,7 @@ impl Stalls {
     }
 
     /// The worst first.
-    pub fn worst(&self) -> Vec<Stall> {
+    pub fn worst_stalls(&self) -> Vec<Stall> {
         let mut worst = self.kept().to_vec();
         worst.sort_by_key(|stall| std::cmp::Reverse(stall.took_ns));
         worst
@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn all_are_counted_and_the_worst_ten_are_kept_in_order() {
-        let mut stalls = Stalls::from(100);
-        (90..120).for_each(|took| stalls.see(took * 2, took));
+        let mut stalls = Stalls::with_limit(100);
+        (90..120).for_each(|took| stalls.record_latency(took * 2, took));
         assert_eq!(stalls.count(), 20);
-        let worst = stalls.worst();
+        let worst = stalls.worst_stalls();
         assert_eq!(worst.len(), 10);
         let expected = Stall {
             at_ns: 238,
@@ -127,18 +127,18 @@ mod tests {
 
     #[test]
     fn those_of_all_threads_are_put_together() {
-        let (mut one, mut two) = (Stalls::from(10), Stalls::from(10));
-        one.see(1, 50);
-        two.see(2, 70);
-        one.add(&two);
+        let (mut one, mut two) = (Stalls::with_limit(10), Stalls::with_limit(10));
+        one.record_latency(1, 50);
+        two.record_latency(2, 70);
+        one.merge_from(&two);
         assert_eq!(one.count(), 2);
-        assert_eq!(one.worst()[0].took_ns, 70);
+        assert_eq!(one.worst_stalls()[0].took_ns, 70);
     }
 
     #[test]
     fn without_a_limit_nothing_stalls() {
         let mut stalls = Stalls::none();
-        stalls.see(1, u64::MAX - 1);
+        stalls.record_latency(1, u64::MAX - 1);
         assert_eq!(stalls.count(), 0);
     }
 }

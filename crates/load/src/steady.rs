@@ -64,7 +64,7 @@ pub fn judge(done: &Recording) -> (Option<Measurement>, Option<Warning>) {
     let Some(thirds) = Thirds::of(&done.whole_intervals()) else {
         return (None, None);
     };
-    let drift = THROUGHPUT_DRIFT.measured(thirds.drift_percent());
+    let drift = THROUGHPUT_DRIFT.to_measurement(thirds.drift_percent());
     (Some(drift), warning(thirds))
 }
 
@@ -99,7 +99,7 @@ pub fn judge_latency(
     };
     let (first, last) = (Median::of(&first), Median::of(&last));
     let ratio = last.ns as f64 / first.ns.max(1) as f64;
-    let drift = LATENCY_DRIFT.measured(100.0 * (ratio - 1.0));
+    let drift = LATENCY_DRIFT.to_measurement(100.0 * (ratio - 1.0));
     let is_chance = first.low_ns <= last.high_ns && last.low_ns <= first.high_ns;
     // As a factor, so that half and twice are equally far.
     let is_much = !(1.0 / MOST_LATENCY..=MOST_LATENCY).contains(&ratio);

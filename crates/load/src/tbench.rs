@@ -39,7 +39,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: None,
     },
     keys: KEYS,
-    work: Work::of::<Tbench>(),
+    work: Work::for_params::<Tbench>(),
     client: false,
     metrics: METRICS,
     deciding: &["throughput"],
@@ -117,15 +117,15 @@ fn seconds(job: &Job) -> u64 {
 }
 
 fn clients(job: &Job) -> u64 {
-    job.load.count(job.cpus).unwrap_or(1)
+    job.load.resolve_count(job.cpus).unwrap_or(1)
 }
 
 impl Driver for Tbench {
-    fn asks(&self) -> Asks {
-        Asks::Server(server::SERVER.of(&server::TbenchServer {}))
+    fn request_receiver(&self) -> Asks {
+        Asks::Server(server::SERVER.with_params(&server::TbenchServer {}))
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         self.loadfile.iter().cloned().map(Chosen::File).collect()
     }
 
@@ -147,7 +147,7 @@ impl Driver for Tbench {
             };
             problem(what, "name it: loadfile = \"/usr/share/dbench/client.txt\"");
         }
-        if job.load.count(job.cpus).is_none() {
+        if job.load.resolve_count(job.cpus).is_none() {
             let what = format!(
                 "tbench is not paced here, so a load of {} has no meaning",
                 job.load
@@ -180,7 +180,7 @@ impl Driver for Tbench {
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
-        program::succeeded(PROGRAM.name, output)?;
+        program::check_success(PROGRAM.name, output)?;
         let wanted = clients(job);
         let results = output
             .stdout
@@ -191,9 +191,9 @@ impl Driver for Tbench {
         match (results.as_slice(), mean_ms) {
             ([Some(result)], Some(mean_ms)) if result.clients == wanted => Ok(Parsed {
                 metrics: vec![
-                    m::THROUGHPUT.measured(result.mb_per_sec),
-                    OPERATION_MEAN.measured(mean_ms * NS_PER_MS),
-                    m::REQUEST_MAX.measured(result.longest_ms * NS_PER_MS),
+                    m::THROUGHPUT.to_measurement(result.mb_per_sec),
+                    OPERATION_MEAN.to_measurement(mean_ms * NS_PER_MS),
+                    m::REQUEST_MAX.to_measurement(result.longest_ms * NS_PER_MS),
                 ],
                 ..Parsed::default()
             }),

@@ -19,7 +19,7 @@ pub fn job(kind: Kind) -> Job {
 }
 
 /// Output of a program that succeeded.
-pub fn printed(stdout: &str) -> Output {
+pub fn make_output(stdout: &str) -> Output {
     Output {
         stdout: stdout.to_owned(),
         success: true,

@@ -72,14 +72,14 @@ pub(crate) fn is_watched(log: &str) -> bool {
 }
 
 /// Called by a thread whose worst value so far this is.
-pub(crate) fn tell(took_ns: u64) {
+pub(crate) fn report_value(took_ns: u64) {
     if let Some(watched) = WATCHED.get() {
         watched.worst_ns.fetch_max(took_ns, Ordering::Relaxed);
     }
 }
 
 /// The worst value of all threads so far; `None` where nothing is watched.
-pub(crate) fn told() -> Option<u64> {
+pub(crate) fn worst_so_far() -> Option<u64> {
     let watched = WATCHED.get()?;
     Some(watched.worst_ns.load(Ordering::Relaxed))
 }
@@ -93,7 +93,7 @@ pub(crate) struct Lookout {
 
 impl Lookout {
     /// The line that is due at this look.
-    pub fn look(&mut self, worst_ns: u64) -> Option<&'static str> {
+    pub fn due_line(&mut self, worst_ns: u64) -> Option<&'static str> {
         if worst_ns > self.seen_ns {
             self.seen_ns = worst_ns;
             self.is_open = true;
@@ -112,7 +112,7 @@ mod tests {
         let mut lookout = Lookout::default();
         let said: Vec<_> = [0, 5, 5, 5, 9, 12, 12, 3]
             .into_iter()
-            .map(|worst_ns| lookout.look(worst_ns))
+            .map(|worst_ns| lookout.due_line(worst_ns))
             .collect();
         let (worse, settled) = (Some(WORSE), Some(SETTLED));
         assert_eq!(

@@ -69,7 +69,7 @@ fn job(address: SocketAddr) -> Job {
         client: Some(client),
         warmup_ns: 50_000_000,
         duration_ns: 500_000_000,
-        ..Workload::new(http::KIND.of(&load))
+        ..Workload::new(http::KIND.with_params(&load))
     };
     Job {
         server: Some(address),

@@ -48,13 +48,13 @@ fn run(argv: &[String]) -> Output {
         stderr: String::from_utf8(output.stderr).unwrap(),
         success: output.status.success(),
         status: output.status.to_string(),
-        wall_ns: model::nanos(started.elapsed()),
+        wall_ns: model::whole_nanos(started.elapsed()),
         ..Output::default()
     }
 }
 
 fn hackbench(threads: bool, transport: Transport, loops: Option<u64>) -> Kind {
-    load::hackbench::KIND.of(&load::hackbench::Hackbench {
+    load::hackbench::KIND.with_params(&load::hackbench::Hackbench {
         threads,
         transport,
         message_bytes: 100,
@@ -86,8 +86,8 @@ fn calibrated_hackbench_gives_a_time() {
 #[test]
 fn schbench_gives_wakeup_and_request_latency_and_a_rate() {
     let args = ["-n", "1", "-F", "16"].map(str::to_owned).to_vec();
-    let kind = Kind::new("schbench").with("message_threads", 1);
-    let kind = kind.with("args", args);
+    let kind = Kind::new("schbench").with_param("message_threads", 1);
+    let kind = kind.with_param("args", args);
     let Some(figures) = figures(kind) else { return };
     for name in ["wakeup_p50", "request_p50", "requests_per_sec"] {
         assert!(
@@ -99,7 +99,7 @@ fn schbench_gives_wakeup_and_request_latency_and_a_rate() {
 
 #[test]
 fn a_command_gives_its_wall_time() {
-    let kind = Kind::new("command").with("argv", vec!["true"]);
+    let kind = Kind::new("command").with_param("argv", vec!["true"]);
     let figures = figures(kind).unwrap();
     assert_eq!(figures[0].0, "wall_time");
     assert!(figures[0].1 > 0.0);

@@ -62,7 +62,7 @@ impl OpenLoop {
 }
 
 fn request(method: &str, open_loop: OpenLoop) -> Job {
-    open_loop.of(http::KIND.of(&http::HttpLoad {
+    open_loop.of(http::KIND.with_params(&http::HttpLoad {
         url: "/".to_owned(),
         method: method.to_owned(),
         headers: Default::default(),
@@ -158,7 +158,7 @@ fn stored_keys_are_hit() {
         value_size: Sizes::Etc,
         preload: true,
     };
-    let job = open_loop(server.address).of(memcached::KIND.of(&load));
+    let job = open_loop(server.address).of(memcached::KIND.with_params(&load));
     let parsed = run(&job).unwrap();
     assert_eq!(metric(&parsed, "hit_percent"), 100.0);
     assert_eq!(metric(&parsed, "error_percent"), 0.0);
@@ -168,7 +168,7 @@ fn stored_keys_are_hit() {
         preload: false,
         ..load
     };
-    let job = open_loop(empty.address).of(memcached::KIND.of(&load));
+    let job = open_loop(empty.address).of(memcached::KIND.with_params(&load));
     let parsed = run(&job).unwrap();
     assert_eq!(metric(&parsed, "hit_percent"), 0.0);
 }
@@ -191,7 +191,7 @@ fn values_larger_than_the_buffers_of_the_kernel_go_through() {
         duration_ns: 2_000_000_000,
         ..open_loop(server.address)
     };
-    let parsed = run(&seldom.of(memcached::KIND.of(&load))).unwrap();
+    let parsed = run(&seldom.of(memcached::KIND.with_params(&load))).unwrap();
     assert_eq!(metric(&parsed, "error_percent"), 0.0);
     assert_eq!(metric(&parsed, "hit_percent"), 100.0);
 }

@@ -29,7 +29,7 @@ fn job(load: &Wakeup, workers: u64) -> Job {
     let workload = Workload {
         duration_ns: 300_000_000,
         warmup_ns: 20_000_000,
-        ..Workload::new(wakeup::KIND.of(load))
+        ..Workload::new(wakeup::KIND.with_params(load))
     };
     Job {
         seed: 1,

@@ -94,7 +94,7 @@ impl Arm {
     }
 
     /// The role that the arm is for, in words, or its daemon.
-    pub fn whose(&self) -> String {
+    pub fn describe_role(&self) -> String {
         let daemon = self.daemon.as_ref().map(Daemon::to_string);
         daemon.unwrap_or_else(|| self.to.name().to_owned())
     }
@@ -112,11 +112,13 @@ impl Arm {
         if let Some(policy) = &self.policy {
             parts.push(match self.to {
                 Role::Load => policy.to_string(),
-                _ => format!("{policy} ({})", self.whose()),
+                _ => format!("{policy} ({})", self.describe_role()),
             });
         }
         parts.extend(self.weight.map(|weight| match self.weighed_role() {
-            Role::Antagonist | Role::Daemon => format!("weight={weight} ({})", self.whose()),
+            Role::Antagonist | Role::Daemon => {
+                format!("weight={weight} ({})", self.describe_role())
+            }
             Role::Load | Role::Server => format!("weight={weight}"),
         }));
         parts.extend(self.tunables.iter().map(|(k, v)| format!("{k}={v}")));
@@ -125,7 +127,7 @@ impl Arm {
         }
         parts.extend(self.ingredients.iter().map(|(k, v)| match v {
             Value::String(text) if self.daemon.is_some() && OF_ROLE.contains(&k.as_str()) => {
-                format!("{k}={text} ({})", self.whose())
+                format!("{k}={text} ({})", self.describe_role())
             }
             Value::String(text) => format!("{k}={text}"),
             Value::Object(table) => format!("{k} ({})", pairs(table)),
@@ -283,7 +285,7 @@ impl Class {
     }
 
     /// The number in `<linux/sched.h>`.
-    pub fn number(self) -> u32 {
+    pub fn kernel_number(self) -> u32 {
         match self {
             Class::Other => 0,
             Class::Fifo => 1,
@@ -297,7 +299,7 @@ impl Class {
 
     /// Class of a number of `<linux/sched.h>`; `None` for one that is not known.
     pub fn from_number(number: u32) -> Option<Class> {
-        Class::ALL.into_iter().find(|c| c.number() == number)
+        Class::ALL.into_iter().find(|c| c.kernel_number() == number)
     }
 }
 
@@ -344,7 +346,7 @@ impl Scheduler {
 
     /// The program as an experiment names it: one of a repository by its commit, so that it can be
     /// built again elsewhere.
-    pub fn written(&self) -> String {
+    pub fn pinned_name(&self) -> String {
         match &self.built_from {
             Some(of) => format!("{}@git:{}#{}", self.name(), of.repository, of.commit),
             None => self.program.clone(),

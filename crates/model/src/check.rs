@@ -66,7 +66,7 @@ impl Invalid {
     }
 
     /// The key is one of `name`.
-    pub fn within(mut self, name: &str) -> Self {
+    pub fn in_table(mut self, name: &str) -> Self {
         self.key = format!("{name}.{}", self.key);
         self
     }
@@ -107,7 +107,7 @@ pub fn check_argv(key: &str, argv: &[String]) -> Checked {
 impl Experiment {
     /// Checks arms, baseline, workloads, loads and stop rule, and that all trials fit in a plan.
     pub fn check(&self) -> Checked {
-        self.target.check().map_err(|e| e.within("target"))?;
+        self.target.check().map_err(|e| e.in_table("target"))?;
         self.check_arms()?;
         if self.workloads.is_empty() {
             return Err(Invalid::new(
@@ -120,9 +120,9 @@ impl Experiment {
         unique("workloads", "workload", names)?;
         for (index, workload) in self.workloads.iter().enumerate() {
             let here = format!("workloads[{index}]");
-            workload.check().map_err(|e| e.within(&here))?;
+            workload.check().map_err(|e| e.in_table(&here))?;
         }
-        self.stop.check().map_err(|e| e.within("stop"))?;
+        self.stop.check().map_err(|e| e.in_table("stop"))?;
         self.check_pause()?;
         self.check_size()
     }
@@ -335,7 +335,7 @@ impl Plan {
         most("cells", self.cells.len(), MOST_CELLS)?;
         unique("cells", "cell", self.cells.iter().map(|c| c.name.as_str()))?;
         for (at, cell) in self.cells.iter().enumerate() {
-            check_cell(cell, experiment).map_err(|e| e.within(&format!("cells[{at}]")))?;
+            check_cell(cell, experiment).map_err(|e| e.in_table(&format!("cells[{at}]")))?;
         }
         #[expect(clippy::cast_possible_truncation, reason = "half a million")]
         let most_places = MOST_PLACES as usize;
@@ -357,7 +357,7 @@ impl Plan {
                         Ok(())
                     }
                 })
-                .map_err(|e| e.within(&format!("trials[{at}]")))?;
+                .map_err(|e| e.in_table(&format!("trials[{at}]")))?;
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ impl Daemon {
     pub const KEYS: [&'static str; 5] = ["cgroup", "unit", "container", "pid", "name"];
 
     /// The daemon that a key and its text mean; `None` if that is none of the keys.
-    pub fn read(key: &str, text: &str) -> Option<Result<Daemon, String>> {
+    pub fn from_key(key: &str, text: &str) -> Option<Result<Daemon, String>> {
         let text = text.trim();
         let owned = text.to_owned();
         let daemon = match key.trim() {
@@ -43,7 +43,7 @@ impl Daemon {
     }
 
     /// Its key and the text of its value.
-    pub fn parts(&self) -> (&'static str, String) {
+    pub fn key_and_text(&self) -> (&'static str, String) {
         match self {
             Daemon::Cgroup(path) => ("cgroup", path.clone()),
             Daemon::Unit(name) => ("unit", name.clone()),
@@ -61,7 +61,7 @@ impl Daemon {
 
 impl fmt::Display for Daemon {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (key, value) = self.parts();
+        let (key, value) = self.key_and_text();
         write!(f, "{key} {value}")
     }
 }

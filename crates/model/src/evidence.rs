@@ -29,8 +29,8 @@ pub(crate) fn is_no_time(ns: &u64) -> bool {
 
 impl Evidence {
     /// Why the trial is void: the first fact that is not what the arm needs.
-    pub fn disagrees(&self) -> Option<String> {
-        let throughout = self.facts.iter().find_map(Fact::disagrees);
+    pub fn find_disagreement(&self) -> Option<String> {
+        let throughout = self.facts.iter().find_map(Fact::find_disagreement);
         throughout.or_else(|| self.points.iter().find_map(EvidencePoint::disagrees))
     }
 
@@ -41,7 +41,7 @@ impl Evidence {
     }
 
     /// Keeps a fact that is the same wherever it was read once for the whole trial.
-    pub fn settle(&mut self) {
+    pub fn merge_facts(&mut self) {
         let mut subjects = Vec::new();
         // The first reading of each, and whether all others are like it.
         let mut first = BTreeMap::new();
@@ -113,7 +113,7 @@ fn is_none(threads: &u32) -> bool {
 
 impl EvidencePoint {
     fn disagrees(&self) -> Option<String> {
-        let why = self.facts.iter().find_map(Fact::disagrees)?;
+        let why = self.facts.iter().find_map(Fact::find_disagreement)?;
         Some(format!("{why}, {}", self.place()))
     }
 
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     fn fact(what: &str, found: &str) -> Fact {
-        Fact::found(what, found).wants("4")
+        Fact::new(what, found).with_wanted("4")
     }
 
     fn evidence(points: &[&[(&str, &str)]]) -> Evidence {
@@ -200,13 +200,13 @@ mod tests {
             &[("slice", "4"), ("nice", "4"), ("late", "4")],
             &[("nice", "5")],
         ]);
-        evidence.settle();
+        evidence.merge_facts();
         assert_eq!(evidence.facts, [fact("slice", "4"), fact("late", "4")]);
         let at = |point: usize| evidence.points[point].facts.clone();
         assert_eq!([at(0), at(1)], [[fact("nice", "4")], [fact("nice", "4")]]);
         assert_eq!(at(2), [fact("nice", "5")]);
         let once = evidence.clone();
-        evidence.settle();
+        evidence.merge_facts();
         assert_eq!(evidence, once);
     }
 
@@ -214,13 +214,13 @@ mod tests {
     fn a_fact_that_is_not_what_is_wanted_is_said_with_its_moment() {
         let mut differs = evidence(&[&[("nice", "4")], &[("nice", "5")]]);
         let why = "the nice was 5, not 4, within the window, 1s after the start";
-        assert_eq!(differs.disagrees().as_deref(), Some(why));
+        assert_eq!(differs.find_disagreement().as_deref(), Some(why));
         differs.points.remove(0);
-        differs.settle();
+        differs.merge_facts();
         assert_eq!(
-            differs.disagrees().as_deref(),
+            differs.find_disagreement().as_deref(),
             Some("the nice was 5, not 4")
         );
-        assert_eq!(evidence(&[&[("nice", "4")]]).disagrees(), None);
+        assert_eq!(evidence(&[&[("nice", "4")]]).find_disagreement(), None);
     }
 }

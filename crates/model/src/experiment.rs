@@ -142,14 +142,14 @@ impl TargetSpec {
     }
 
     /// The target but for one of its keys.
-    pub fn without(&self, key: &str) -> Self {
+    pub fn without_key(&self, key: &str) -> Self {
         let mut other = self.clone();
         other.keys.remove(key);
         other
     }
 
     /// The keys as what they were made from.
-    pub fn keys<T: DeserializeOwned>(&self) -> Result<T, Invalid> {
+    pub fn read_keys<T: DeserializeOwned>(&self) -> Result<T, Invalid> {
         let keys = Value::Object(self.keys.clone());
         serde_json::from_value(keys).map_err(|e| Invalid::new("target", e.to_string()))
     }
@@ -186,7 +186,7 @@ pub enum Reset {
 
 impl Reset {
     /// True where trials go on from a snapshot.
-    pub fn saves(self) -> bool {
+    pub fn has_snapshot(self) -> bool {
         matches!(self, Reset::Snapshot | Reset::BlockSnapshot)
     }
 }

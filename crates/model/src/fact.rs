@@ -21,7 +21,7 @@ pub struct Fact {
 
 impl Fact {
     /// Fact about the machine, with no value that it should have.
-    pub fn found(what: impl Into<String>, found: impl Into<String>) -> Self {
+    pub fn new(what: impl Into<String>, found: impl Into<String>) -> Self {
         Fact {
             what: what.into(),
             role: None,
@@ -31,13 +31,13 @@ impl Fact {
     }
 
     /// The fact as one about the threads of a role.
-    pub fn of(mut self, role: &Role) -> Self {
+    pub fn about_role(mut self, role: &Role) -> Self {
         self.role = Some(role.clone());
         self
     }
 
     /// The fact with the value that the arm needs.
-    pub fn wants(mut self, wanted: impl Into<String>) -> Self {
+    pub fn with_wanted(mut self, wanted: impl Into<String>) -> Self {
         self.wanted = Some(wanted.into());
         self
     }
@@ -56,7 +56,7 @@ impl Fact {
     }
 
     /// Why the trial is void, where another value was found than the wanted one.
-    pub fn disagrees(&self) -> Option<String> {
+    pub fn find_disagreement(&self) -> Option<String> {
         let wanted = self.wanted.as_ref().filter(|w| **w != self.found)?;
         Some(format!(
             "the {} was {}, not {wanted}",

@@ -20,7 +20,7 @@ pub struct ImportedFrom {
 
 impl ImportedFrom {
     /// The target of runs that `tool` measured.
-    pub fn target(tool: &str) -> TargetSpec {
+    pub fn target_spec(tool: &str) -> TargetSpec {
         let tool = tool.to_owned();
         TargetSpec::new(TARGET, &ImportedFrom { tool })
     }
@@ -28,9 +28,9 @@ impl ImportedFrom {
 
 impl Experiment {
     /// The source of the runs; `None` for those that schedlab measured.
-    pub fn imported(&self) -> Option<ImportedFrom> {
+    pub fn import_source(&self) -> Option<ImportedFrom> {
         let target = Some(&self.target).filter(|target| target.kind() == TARGET)?;
-        Some(target.keys().unwrap_or(ImportedFrom {
+        Some(target.read_keys().unwrap_or(ImportedFrom {
             tool: "another tool".to_owned(),
         }))
     }
@@ -38,7 +38,7 @@ impl Experiment {
 
 /// Name of the figure that says of how many parts the figure `metric` of a run is the mean:
 /// pairs of netperf that ran at once, for example.
-pub fn parts(metric: &str) -> String {
+pub fn parts_metric(metric: &str) -> String {
     format!("{metric}_parts")
 }
 

@@ -36,7 +36,7 @@ impl KeyDef {
 
 /// Names of the keys that a struct is read from, as serde knows them: a test holds a table
 /// of [`KeyDef`]s against them. Empty for a type that is no struct.
-pub fn accepted<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
+pub fn accepted_keys<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     let mut fields: &'static [&'static str] = &[];
     // It ends with an error by design: only the names are wanted.
     let _ = T::deserialize(Fields(&mut fields));
@@ -82,7 +82,7 @@ mod tests {
             _place: Option<String>,
             _time_limit: Option<u64>,
         }
-        assert_eq!(accepted::<Keys>(), ["where", "-time-limit"]);
-        assert!(accepted::<u32>().is_empty());
+        assert_eq!(accepted_keys::<Keys>(), ["where", "-time-limit"]);
+        assert!(accepted_keys::<u32>().is_empty());
     }
 }

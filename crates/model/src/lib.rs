@@ -49,7 +49,7 @@ pub use message::{
     Edge, KeptPiece, Listening, PROTOCOL_VERSION, Part, Reply, Request, Side, TrialFile, TrialSpec,
 };
 pub use metric::{Better, Measurement, MetricDef, Own, Quote, Scale};
-pub use nearest::{nearest, slip_of};
+pub use nearest::{find_nearest, slip_of};
 pub use preflight::{Check, CheckState};
 pub use problem::{Problem, Severity, Warning};
 pub use program::{Program, Task};
@@ -62,7 +62,7 @@ pub use system::System;
 pub use trace::{Ran, Tracing, WorstTrace};
 pub use trial::{Trial, TrialResult, TrialState};
 pub use turns::{InPlace, Piloted, TakingTurns, Turn, Turns, Windows};
-pub use units::{Size, format_duration_ns, format_rate, nanos, parse_size, whole};
+pub use units::{Size, format_duration_ns, format_rate, parse_size, truncate_to_u64, whole_nanos};
 pub use workload::{
     Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, ShareOfMax, Slo, Variant, Workload,
 };

@@ -27,7 +27,7 @@ impl MetricDef {
     }
 
     /// A value of this metric, with its unit and its direction.
-    pub fn measured(&self, value: f64) -> Measurement {
+    pub fn to_measurement(&self, value: f64) -> Measurement {
         Measurement {
             metric: self.name.to_owned(),
             unit: self.unit.to_owned(),
@@ -103,7 +103,7 @@ pub struct Quote {
 
 impl Quote {
     /// Why another figure cannot be one of the same metric; `None` where it can.
-    pub fn against(&self, other: &Quote) -> Option<String> {
+    pub fn find_conflict(&self, other: &Quote) -> Option<String> {
         let [one, another] = [&self.line, &other.line].map(|line| line.trim_end_matches(','));
         let what = match (&self.unit, &other.unit) {
             (one, another) if one == another => return None,

@@ -3,7 +3,10 @@
 /// The candidate most like `word`, if any is near enough to be a slip of the pen. Capital letters
 /// are no difference. A word in which one letter is missing, wrong, too many or exchanged with the
 /// next is nearer than any other: short words are alike by nothing else.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn find_nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let word = word.to_lowercase();
     let likeness = |candidate: &str| {
         let candidate = candidate.to_lowercase();
@@ -47,12 +50,12 @@ mod tests {
     #[test]
     fn one_slip_is_nearer_than_letters_in_common() {
         let commands = ["run", "kernel", "report", "restore", "plan"];
-        assert_eq!(nearest("rn", commands), Some("run"));
-        assert_eq!(nearest("rnu", commands), Some("run"));
-        assert_eq!(nearest("Pln", commands), Some("plan"));
-        assert_eq!(nearest("raprot", commands), Some("report"));
-        assert_eq!(nearest("qqq", commands), None);
-        assert_eq!(nearest("x", ["y"]), None);
+        assert_eq!(find_nearest("rn", commands), Some("run"));
+        assert_eq!(find_nearest("rnu", commands), Some("run"));
+        assert_eq!(find_nearest("Pln", commands), Some("plan"));
+        assert_eq!(find_nearest("raprot", commands), Some("report"));
+        assert_eq!(find_nearest("qqq", commands), None);
+        assert_eq!(find_nearest("x", ["y"]), None);
     }
 
     #[test]

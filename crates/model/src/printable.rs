@@ -15,7 +15,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 
 /// Text of several lines that have been made by us, or whose line ends do no harm: line
 /// ends and tabs stay.
-pub fn lines(text: &str) -> Cow<'_, str> {
+pub fn clean_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
 
@@ -99,7 +99,7 @@ mod tests {
     fn a_name_with_a_line_end_stays_in_its_line() {
         assert_eq!(one_line("cell\nbatch: better"), "cell\\u{a}batch: better");
         assert_eq!(one_line("a\r\tb\u{2028}c"), "a\\u{d}\\u{9}b\\u{2028}c");
-        assert_eq!(lines("a\n\tb\r\u{1b}"), "a\n\tb\\u{d}\\u{1b}");
+        assert_eq!(clean_lines("a\n\tb\r\u{1b}"), "a\n\tb\\u{d}\\u{1b}");
     }
 
     #[test]

@@ -41,17 +41,17 @@ pub const PROCESSES: &str = "processes";
 pub const NONE: &str = "none";
 
 /// The name of the fact about a tunable.
-pub fn tunable(name: &str) -> String {
+pub fn tunable_fact_name(name: &str) -> String {
     format!("tunable {name}")
 }
 
 /// The name of the fact about an environment variable of the processes of a role.
-pub fn variable(name: &str) -> String {
+pub fn variable_fact_name(name: &str) -> String {
     format!("variable {name}")
 }
 
 /// The scheduler in force; a kernel without sched_ext has none.
-pub fn scheduler(state: Option<&SchedExt>) -> Fact {
+pub fn scheduler_fact(state: Option<&SchedExt>) -> Fact {
     let found = match state {
         None => NONE.to_owned(),
         Some(SchedExt { state, ops, .. }) => match (state.as_str(), ops.as_str()) {
@@ -61,21 +61,23 @@ pub fn scheduler(state: Option<&SchedExt>) -> Fact {
             (state, ops) => format!("{ops}, {state}"),
         },
     };
-    Fact::found(SCHEDULER, found)
+    Fact::new(SCHEDULER, found)
 }
 
 /// A value that differs between the threads of a role is told as all of its values.
-pub fn policies(found: &[RolePolicy]) -> Vec<Fact> {
+pub fn policy_facts(found: &[RolePolicy]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for role in Role::WITH_DAEMON {
         let of_role = found.iter().filter(|entry| entry.role == role);
-        let parts: Vec<_> = of_role.flat_map(|entry| entry.policy.parts()).collect();
+        let parts: Vec<_> = of_role
+            .flat_map(|entry| entry.policy.named_values())
+            .collect();
         for name in POLICY_PARTS {
             let values = parts.iter().filter(|(part, _)| *part == name);
             let values: BTreeSet<&str> = values.map(|(_, value)| value.as_str()).collect();
             if !values.is_empty() {
                 let values: Vec<&str> = values.into_iter().collect();
-                facts.push(Fact::found(name, values.join(" and ")).of(&role));
+                facts.push(Fact::new(name, values.join(" and ")).about_role(&role));
             }
         }
     }
@@ -86,7 +88,7 @@ const POLICY_PARTS: [&str; 3] = ["policy", "nice", "slice"];
 
 impl Policy {
     /// Each thing that it names, by the name of the fact about it.
-    pub fn parts(&self) -> Vec<(&'static str, String)> {
+    pub fn named_values(&self) -> Vec<(&'static str, String)> {
         let [policy, nice, slice] = POLICY_PARTS;
         let mut parts = vec![(policy, self.class_and_numbers())];
         parts.extend(self.nice.map(|value| (nice, value.to_string())));
@@ -137,15 +139,15 @@ mod tests {
             nice: Some(nice),
             ..Policy::new(Class::Other)
         };
-        let facts = policies(&[
+        let facts = policy_facts(&[
             threads(Role::Server, Policy::new(Class::Fifo)),
             threads(Role::Load, nice(5)),
             threads(Role::Load, nice(0)),
         ]);
         let expected = [
-            Fact::found("policy", "other").of(&Role::Load),
-            Fact::found("nice", "0 and 5").of(&Role::Load),
-            Fact::found("policy", "fifo").of(&Role::Server),
+            Fact::new("policy", "other").about_role(&Role::Load),
+            Fact::new("nice", "0 and 5").about_role(&Role::Load),
+            Fact::new("policy", "fifo").about_role(&Role::Server),
         ];
         assert_eq!(facts, expected);
     }
@@ -157,10 +159,10 @@ mod tests {
         policy.deadline_ns = Some(4_500_000);
         policy.period_ns = Some(5_000_000);
         let expected = "deadline:2000001ns/4500us/5ms";
-        assert_eq!(policy.parts(), [("policy", expected.to_owned())]);
+        assert_eq!(policy.named_values(), [("policy", expected.to_owned())]);
         let mut fifo = Policy::new(Class::Fifo);
         fifo.priority = Some(7);
-        assert_eq!(fifo.parts()[0].1, "fifo:7");
+        assert_eq!(fifo.named_values()[0].1, "fifo:7");
     }
 
     #[test]
@@ -172,12 +174,12 @@ mod tests {
                 ops,
                 ..SchedExt::default()
             };
-            scheduler(Some(&read)).found
+            scheduler_fact(Some(&read)).found
         };
         assert_eq!(found("enabled", "rusty_1"), "rusty_1");
         assert_eq!(found("disabled", ""), NONE);
         assert_eq!(found("disabling", ""), "(unnamed), disabling");
         assert_eq!(found("enabling", "rusty_1"), "rusty_1, enabling");
-        assert_eq!(scheduler(None).found, NONE);
+        assert_eq!(scheduler_fact(None).found, NONE);
     }
 }

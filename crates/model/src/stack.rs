@@ -103,7 +103,10 @@ pub const LOAD: &str = "load";
 /// All that may stand in braces for `service`, without the braces: `port`, `port.NAME` and
 /// `folder` of its own, and of each service `SERVICE.port`, `SERVICE.port.NAME` and
 /// `SERVICE.folder`. `service` is `None` for the load, which has a folder and no port.
-pub fn names<'a>(services: &'a [Service], service: Option<&str>) -> BTreeMap<String, Named<'a>> {
+pub fn known_names<'a>(
+    services: &'a [Service],
+    service: Option<&str>,
+) -> BTreeMap<String, Named<'a>> {
     let mut names = BTreeMap::new();
     if service.is_none() {
         names.insert(FOLDER.to_owned(), Named::Folder(LOAD));
@@ -136,7 +139,7 @@ pub enum Named<'a> {
 
 /// The text with every name in braces that `value` knows replaced by its value. All other
 /// braces stay, for many configuration files have their own.
-pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+pub fn fill_placeholders(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('{') {
@@ -159,7 +162,7 @@ pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
 
 /// Names in braces. A word with spaces is a script, whose braces are its own; so are
 /// those after a dollar sign.
-pub fn placeholders(word: &str) -> Vec<&str> {
+pub fn find_placeholders(word: &str) -> Vec<&str> {
     let is_name = |name: &&str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
         name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fits)
@@ -184,8 +187,8 @@ mod tests {
 
     #[test]
     fn placeholders_are_lower_case_names_in_braces_outside_of_scripts() {
-        assert_eq!(placeholders("--listen=:{port}"), ["port"]);
-        assert_eq!(placeholders("{prot}{port}"), ["prot", "port"]);
+        assert_eq!(find_placeholders("--listen=:{port}"), ["port"]);
+        assert_eq!(find_placeholders("{prot}{port}"), ["prot", "port"]);
         for word in [
             "${HOME}",
             "${home}",
@@ -195,17 +198,17 @@ mod tests {
             "{a",
             "port",
         ] {
-            assert_eq!(placeholders(word), [""; 0], "{word}");
+            assert_eq!(find_placeholders(word), [""; 0], "{word}");
         }
     }
 
     #[test]
     fn names_in_braces_are_replaced_and_other_braces_stay() {
         let value = |name: &str| (name == "port").then(|| "80".to_owned());
-        assert_eq!(fill("a:{port}/{x}{", value), "a:80/{x}{");
-        assert_eq!(fill("{{port}}", value), "{80}");
+        assert_eq!(fill_placeholders("a:{port}/{x}{", value), "a:80/{x}{");
+        assert_eq!(fill_placeholders("{{port}}", value), "{80}");
         assert_eq!(
-            fill("server { listen {port}; }", value),
+            fill_placeholders("server { listen {port}; }", value),
             "server { listen 80; }"
         );
     }
@@ -235,7 +238,7 @@ mod tests {
             service("broker", &["client", "controller"]),
             service("api", &["http"]),
         ];
-        let of_api = names(&services, Some("api"));
+        let of_api = known_names(&services, Some("api"));
         assert_eq!(of_api["port"], Named::Port("api", "http"));
         assert_eq!(of_api["broker.port"], Named::Port("broker", "client"));
         assert_eq!(
@@ -243,6 +246,6 @@ mod tests {
             Named::Port("broker", "controller")
         );
         assert_eq!(of_api["folder"], Named::Folder("api"));
-        assert!(!names(&services, None).contains_key("port"));
+        assert!(!known_names(&services, None).contains_key("port"));
     }
 }

@@ -27,7 +27,7 @@ pub enum TrialState {
 }
 
 /// The first line.
-pub fn headline(why: &str) -> &str {
+pub fn first_line(why: &str) -> &str {
     why.trim_start().lines().next().unwrap_or_default()
 }
 
@@ -43,7 +43,7 @@ impl TrialState {
     /// The line of `why` that tells most: what follows is what a program or a console
     /// said last.
     pub fn headline(&self) -> Option<&str> {
-        self.why().map(headline)
+        self.why().map(first_line)
     }
 
     /// Word for the state, as in reports.
@@ -119,7 +119,7 @@ impl Trial {
 
     /// Place in the order of measuring. It is not the time of day, because a clock may be set
     /// back while a run goes on.
-    pub fn order(&self) -> (u32, u32, u32) {
+    pub fn order_key(&self) -> (u32, u32, u32) {
         (self.start, self.place.index, self.attempt)
     }
 

@@ -164,7 +164,7 @@ impl Windows {
     }
 
     /// Pairs whose window of this arm counts.
-    pub fn counted(&self) -> BTreeSet<u32> {
+    pub fn counted_pairs(&self) -> BTreeSet<u32> {
         let void = self.void();
         let windows = self.pairs.iter().enumerate();
         let counted = windows.filter(|(index, _)| !void.contains(index));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// Whole nanoseconds of a time; `u64::MAX` for one of more than 584 years.
-pub fn nanos(duration: Duration) -> u64 {
+pub fn whole_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -16,7 +16,7 @@ pub fn nanos(duration: Duration) -> u64 {
     clippy::cast_possible_truncation,
     reason = "a cast of a float saturates, and to lose the decimals is the purpose"
 )]
-pub fn whole(number: f64) -> u64 {
+pub fn truncate_to_u64(number: f64) -> u64 {
     number as u64
 }
 
@@ -25,7 +25,7 @@ pub fn whole(number: f64) -> u64 {
 pub fn format_duration_ns(ns: u64) -> String {
     const UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
     let value = ns as f64;
-    let seconds = whole((value / 1e9).round());
+    let seconds = truncate_to_u64((value / 1e9).round());
     if seconds >= 60 {
         return format_minutes(seconds);
     }

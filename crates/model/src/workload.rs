@@ -124,7 +124,7 @@ impl Kind {
     }
 
     /// The kind with one more parameter, or with a new value of the parameter of this name.
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub fn with_param(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.params.insert(name.to_owned(), value.into());
         self
     }
@@ -200,7 +200,7 @@ pub struct Slo {
 
 impl Slo {
     /// `p99`, `p99.9`.
-    pub fn quantile(&self) -> String {
+    pub fn quantile_name(&self) -> String {
         format!("p{}", f64::from(self.permille) / 10.0)
     }
 }
@@ -208,26 +208,26 @@ impl Slo {
 impl std::fmt::Display for Slo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let below = format_duration_ns(self.below_ns);
-        write!(f, "{} < {below}", self.quantile())
+        write!(f, "{} < {below}", self.quantile_name())
     }
 }
 
 impl Load {
     /// The count that the load means on a machine with `cpus` CPUs, never below 1.
     /// `None` for a rate.
-    pub fn count(self, cpus: u32) -> Option<u64> {
+    pub fn resolve_count(self, cpus: u32) -> Option<u64> {
         match self {
             Load::One => Some(1),
             Load::Count(n) => Some(n.max(1)),
             Load::PercentOfCpus(p) => {
-                Some(crate::whole((p / 100.0 * f64::from(cpus)).round()).max(1))
+                Some(crate::truncate_to_u64((p / 100.0 * f64::from(cpus)).round()).max(1))
             }
             Load::RatePerSec(_) | Load::MaxRate(_) | Load::ShareOfMax(_) => None,
         }
     }
 
     /// Load that trials offer, where it follows from what was found before the first block.
-    pub fn offered(self, found: &Calibration) -> Load {
+    pub fn offered_load(self, found: &Calibration) -> Load {
         match (self, found.max_per_sec) {
             (Load::ShareOfMax(share), Some(max)) => Load::RatePerSec(share.rate_per_sec(max)),
             (load, _) => load,
@@ -266,7 +266,7 @@ pub struct Calibration {
 
 impl Workload {
     /// True if something of its own answers requests: the server, or a service with a port.
-    pub fn answers(&self) -> bool {
+    pub fn can_answer(&self) -> bool {
         self.server.is_some() || self.services.iter().any(|s| !s.ports.is_empty())
     }
 
@@ -356,9 +356,9 @@ mod tests {
             max_per_sec: Some(120.0),
             ..Calibration::default()
         };
-        assert_eq!(share.offered(&found), Load::RatePerSec(96.0));
-        assert_eq!(share.offered(&Calibration::default()), share);
-        assert_eq!(Load::Count(4).offered(&found), Load::Count(4));
+        assert_eq!(share.offered_load(&found), Load::RatePerSec(96.0));
+        assert_eq!(share.offered_load(&Calibration::default()), share);
+        assert_eq!(Load::Count(4).offered_load(&found), Load::Count(4));
         let stored = serde_json::to_string(&share).unwrap();
         assert_eq!(serde_json::from_str::<Load>(&stored).unwrap(), share);
     }
@@ -393,7 +393,9 @@ mod tests {
         let read = file(client);
         assert_eq!(read.client.as_ref().map(|c| c.threads), Some(2));
         assert_eq!(file("").client, None);
-        let kind = Kind::new("http").with("url", "/").with("method", "GET");
+        let kind = Kind::new("http")
+            .with_param("url", "/")
+            .with_param("method", "GET");
         assert_eq!(read.kind, kind);
         let written = serde_json::to_string(&read).unwrap();
         assert_eq!(serde_json::from_str::<Workload>(&written).unwrap(), read);

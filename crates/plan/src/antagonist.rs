@@ -22,12 +22,13 @@ pub(crate) fn antagonists(files: Vec<Value>) -> Result<Vec<Antagonist>, PlanErro
     for (index, file) in files.into_iter().enumerate() {
         let span = file.span();
         let place = format!("antagonist.{index}");
-        let antagonist = read_antagonist(file).map_err(|e| e.at(span.clone()).within(&place))?;
+        let antagonist =
+            read_antagonist(file).map_err(|e| e.with_span(span.clone()).in_table(&place))?;
         if antagonists.iter().any(|a| a.name == antagonist.name) {
             return Err(
                 PlanError::new(format!("there are two antagonists `{}`", antagonist.name))
                     .with_help("give one of them another `name`")
-                    .at(span),
+                    .with_span(span),
             );
         }
         antagonists.push(antagonist);

@@ -26,7 +26,7 @@ pub fn forms() -> Vec<Form> {
         UNCHANGED,
         "nothing changed: the kernel's own scheduler, whichever that is",
     )];
-    let ingredients = INGREDIENTS.all();
+    let ingredients = INGREDIENTS.iter();
     forms.extend(ingredients.flat_map(|ingredient| ingredient.forms()));
     forms.extend([
         (
@@ -74,7 +74,7 @@ pub fn parse_arm_for(text: &str, usual: &Role) -> Result<Arm, PlanError> {
         }
     }
     let whose = first.map_or_else(|| usual.clone().into(), |(whose, _)| whose);
-    whose.give(&mut arm);
+    whose.apply_to(&mut arm);
     Ok(arm)
 }
 
@@ -89,7 +89,7 @@ fn two_roles(first: &(Whose, &str), second: &(Whose, &str)) -> PlanError {
 
 fn prefix(text: &str, error: PlanError) -> PlanError {
     let message = format!("arm `{text}`: {error}");
-    error.renamed(message)
+    error.with_message(message)
 }
 
 /// The text itself; a scheduler without its path, repository and arguments, a profile without its path. The
@@ -141,7 +141,7 @@ fn without_that_role(role: &Role, change: &str, roles: &[Role]) -> PlanError {
 }
 
 fn unknown(change: &str) -> PlanError {
-    let near = model::nearest(change, words()).map(str::to_owned);
+    let near = model::find_nearest(change, words()).map(str::to_owned);
     let near = near.or_else(|| with_near_role(change));
     let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
     let scheduler = match is_word(change) {
@@ -155,7 +155,7 @@ fn unknown(change: &str) -> PlanError {
 /// The change with the role that was misspelt in front of it.
 fn with_near_role(written: &str) -> Option<String> {
     let (word, change) = written.split_once(':')?;
-    let near = model::nearest(word, Role::ALL.iter().map(Role::name))?;
+    let near = model::find_nearest(word, Role::ALL.iter().map(Role::name))?;
     (near != word).then(|| format!("{near}:{change}"))
 }
 
@@ -210,25 +210,27 @@ pub(crate) fn read_arms(
         points.extend(grid::expand(value)?);
     }
     for (point, value) in points {
-        let (span, places) = (value.span(), Places::of(&value));
+        let (span, places) = (value.span(), Places::from_value(&value));
         let (file, mut arm) = read_arm(value).map_err(|e| e.at_key(&places))?;
         let name_span = file.name.span();
         if arms.iter().any(|a| a.name == arm.name) {
             return Err(PlanError::new(format!("there are two arms `{}`", arm.name))
                 .with_help("give each arm a name of its own; after -a: NAME:=CHANGES")
-                .at(name_span));
+                .with_span(name_span));
         }
         if file.baseline && baseline.replace(arms.len()).is_some() {
-            return Err(PlanError::new("two arms say that they are the baseline").at(name_span));
+            return Err(
+                PlanError::new("two arms say that they are the baseline").with_span(name_span)
+            );
         }
         let whose = file.to.unwrap_or_else(|| usual_role.clone().into());
-        whose.give(&mut arm);
+        whose.apply_to(&mut arm);
         arm.grid = point;
         arm.collect = file.collect;
         check_name(&arm.name)
             .and_then(|()| check_arm(&arm, target, workloads))
             .and_then(|()| check_collectors(arm.collect.as_deref()))
-            .map_err(|e| e.at(span).at_key(&places))?;
+            .map_err(|e| e.with_span(span).at_key(&places))?;
         arms.push(arm);
     }
     Ok((arms, baseline.unwrap_or(0)))
@@ -238,11 +240,16 @@ pub(crate) fn read_arms(
 fn read_arm(mut value: Value) -> Result<(FileArm, Arm), PlanError> {
     let mut keys = keys_of(&value)?;
     let mut arm = Arm::default();
-    for ingredient in INGREDIENTS.all() {
+    for ingredient in INGREDIENTS.iter() {
         ingredient.read(&mut keys, &mut arm);
     }
-    split(&mut value, keys.known());
-    let taken: Vec<_> = keys.known().iter().copied().chain(grid::KEYS).collect();
+    split(&mut value, keys.asked_keys());
+    let taken: Vec<_> = keys
+        .asked_keys()
+        .iter()
+        .copied()
+        .chain(grid::KEYS)
+        .collect();
     let file: FileArm = own_keys(value, &taken).map_err(of_policy)?;
     no_fault(keys)?;
     arm.name.clone_from(file.name.get_ref());
@@ -264,7 +271,7 @@ fn check_reach(arm: &Arm, target: Can, workload: &Workload) -> Result<(), Invali
         return Ok(());
     }
     let reaches = |ingredient: &&dyn Ingredient| ingredient.roles().contains(&Role::Load);
-    let mut of_role = INGREDIENTS.all().filter(reaches);
+    let mut of_role = INGREDIENTS.iter().filter(reaches);
     let key = of_role.find_map(|ingredient| arm.ingredients.get_key_value(ingredient.name()));
     let key = key.map(|(key, _)| key.as_str());
     let Some(key) = arm.policy.as_ref().map(|_| "policy").or(key) else {
@@ -295,7 +302,7 @@ pub(crate) fn check_arm(arm: &Arm, target: Can, workloads: &[Workload]) -> Resul
         .map_err(|invalid| {
             let error = PlanError::from(invalid);
             let message = format!("arm `{}`: {error}", arm.name);
-            error.renamed(message)
+            error.with_message(message)
         })
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn complete(mut experiment: Experiment, aa: bool) -> Result<Experimen
     check(&experiment)?;
     for workload in &mut experiment.workloads {
         if workload.metrics.is_empty() {
-            workload.metrics = load::deciding(workload);
+            workload.metrics = load::deciding_metrics(workload);
         }
     }
     with_aa(experiment, aa)

@@ -14,17 +14,17 @@ use crate::turns;
 use crate::workload::check_workload;
 use ::target::Can;
 use model::{Experiment, Load, Place, Workload};
-use schedule::cells;
+use schedule::list_cells;
 use std::collections::BTreeSet;
 
 /// Checks everything that must hold of an experiment before anything is planned or started.
 /// Requirements of the target are not looked at.
 pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     experiment.check()?;
-    check_shows(&experiment.name).map_err(|e| e.about("name"))?;
+    check_shows(&experiment.name).map_err(|e| e.about_key("name"))?;
     agent::check_events(&experiment.observe.perf)?;
     check_collectors(experiment.observe.collect.as_deref())?;
-    let target = ::target::can(&experiment.target)?;
+    let target = ::target::find_abilities(&experiment.target)?;
     for arm in &experiment.arms {
         check_name(&arm.name)?;
         check_arm(arm, target, &experiment.workloads)?;
@@ -33,7 +33,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     for workload in &experiment.workloads {
         let named = |e: PlanError| {
             let message = format!("workload `{}`: {e}", workload.name);
-            e.renamed(message)
+            e.with_message(message)
         };
         check_workload(workload).map_err(named)?;
         if let Some(server) = &workload.server {
@@ -55,12 +55,12 @@ pub(crate) fn check_collectors(named: Option<&[String]>) -> Result<(), PlanError
     let Some((at, unknown)) = named.find(|(_, name)| !known().any(|known| known == **name)) else {
         return Ok(());
     };
-    let help = match model::nearest(unknown, known()) {
+    let help = match model::find_nearest(unknown, known()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
     };
     let error = PlanError::new(format!("there is no collector `{unknown}`"));
-    Err(error.with_help(help).about(&format!("collect.{at}")))
+    Err(error.with_help(help).about_key(&format!("collect.{at}")))
 }
 
 /// Only a machine that is saved has a load before that, which may be without a warm-up, or with one for each
@@ -69,14 +69,14 @@ fn check_snapshot_warmup(workload: &Workload, target: Can) -> Result<(), PlanErr
     let wrong = |what: &str, help: &str| {
         let help = format!("{help}, or leave snapshot-warmup out");
         let error = PlanError::new(what).with_help(help);
-        Err(error.about("snapshot-warmup"))
+        Err(error.about_key("snapshot-warmup"))
     };
     let has_warmup =
         ::load::kind::find(workload.kind.name()).is_some_and(|def| def.usual.warmup_ns > 0);
     let is_search = |load: &Load| matches!(load, Load::MaxRate(_));
     match workload.snapshot_warmup_ns {
         None => Ok(()),
-        Some(_) if !target.reset.saves() => wrong(
+        Some(_) if !target.reset.has_snapshot() => wrong(
             "snapshot-warmup is of a load after which a guest is saved, and this target saves none",
             "reset = \"snapshot\" in [target]",
         ),
@@ -98,7 +98,7 @@ fn check_trace(experiment: &Experiment) -> Result<(), PlanError> {
     let Some(trace) = &experiment.observe.trace else {
         return Ok(());
     };
-    let is_apart = ::target::can(&experiment.target)?.apart;
+    let is_apart = ::target::find_abilities(&experiment.target)?.apart;
     for workload in &experiment.workloads {
         if is_apart && workload.load_on == Place::Controller {
             let what = format!(
@@ -107,14 +107,14 @@ fn check_trace(experiment: &Experiment) -> Result<(), PlanError> {
                 workload.name
             );
             let help = "leave `trace` out, or set load-on = \"target\"";
-            return Err(PlanError::new(what).with_help(help).about("trace"));
+            return Err(PlanError::new(what).with_help(help).about_key("trace"));
         }
         for load in &workload.loads {
             let found = ::load::watched_log(workload, load, trace);
             found.map_err(|problem| {
                 PlanError::new(format!("{}: {}", problem.object, problem.what))
                     .with_help(problem.remedy)
-                    .about("trace")
+                    .about_key("trace")
             })?;
         }
     }
@@ -124,7 +124,7 @@ fn check_trace(experiment: &Experiment) -> Result<(), PlanError> {
 /// Cells are known by their names.
 fn check_cells(experiment: &Experiment) -> Result<(), PlanError> {
     let mut names = BTreeSet::new();
-    let twice = cells(experiment)
+    let twice = list_cells(experiment)
         .into_iter()
         .find(|cell| !names.insert(cell.name.clone()));
     match twice {

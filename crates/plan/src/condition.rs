@@ -46,7 +46,7 @@ const KINDS: [Kind; 5] = [
 pub(crate) struct Parameters(BTreeMap<String, BTreeSet<String>>);
 
 impl Parameters {
-    pub fn of(points: &[Point]) -> Self {
+    pub fn from_points(points: &[Point]) -> Self {
         let mut all = Parameters::default();
         for (name, value) in points.iter().flatten() {
             let values = all.0.entry(name.clone()).or_default();
@@ -60,7 +60,7 @@ impl Parameters {
     }
 
     fn unknown(&self, name: &str) -> PlanError {
-        let help = match model::nearest(name, self.names()) {
+        let help = match model::find_nearest(name, self.names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!(
                 "its parameters are {}",
@@ -124,7 +124,7 @@ impl Condition {
     }
 
     /// An error where the values at this point cannot be compared.
-    pub fn holds(&self, point: &Point) -> Result<bool, PlanError> {
+    pub fn is_met(&self, point: &Point) -> Result<bool, PlanError> {
         let value = |side: &String| point.get(side).unwrap_or(side).clone();
         let (left, right) = (value(&self.left), value(&self.right));
         let ordering = self.compare(&left, &right)?;
@@ -201,12 +201,12 @@ mod tests {
 
     fn left(text: &str) -> Result<usize, PlanError> {
         let points = points();
-        let conditions = parse(text, &Parameters::of(&points))?;
+        let conditions = parse(text, &Parameters::from_points(&points))?;
         let mut left = 0;
         for point in &points {
             let mut all = true;
             for condition in &conditions {
-                all &= condition.holds(point)?;
+                all &= condition.is_met(point)?;
             }
             left += usize::from(all);
         }

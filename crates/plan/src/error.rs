@@ -7,7 +7,7 @@ use crate::places::Places;
 use crate::said::{self, Unknown};
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use model::Invalid;
-use model::printable::{lines, one_line};
+use model::printable::{clean_lines, one_line};
 use std::ops::Range;
 
 /// How toml says that a key, or a table, is there twice.
@@ -46,7 +46,7 @@ impl PlanError {
 
     /// Error with a message that may be one of serde.
     fn of_serde(message: &str) -> Self {
-        let Some(unknown) = said::unknown(message) else {
+        let Some(unknown) = said::parse_unknown(message) else {
             let sentence = said::sentence(message);
             return PlanError::new(sentence.as_deref().unwrap_or(message));
         };
@@ -73,13 +73,13 @@ impl PlanError {
         self
     }
 
-    pub(crate) fn at(mut self, span: Range<usize>) -> Self {
+    pub(crate) fn with_span(mut self, span: Range<usize>) -> Self {
         self.span.get_or_insert_with(|| span.into());
         self
     }
 
     /// The key whose value is wrong.
-    pub(crate) fn about(mut self, key: &str) -> Self {
+    pub(crate) fn about_key(mut self, key: &str) -> Self {
         self.key.get_or_insert_with(|| key.to_owned());
         self
     }
@@ -109,14 +109,14 @@ impl PlanError {
         match word.filter(|word| !word.is_empty() && !is_named(word)) {
             Some(word) => {
                 let message = format!("`{word}`: {}", self.message);
-                self.renamed(message)
+                self.with_message(message)
             }
             None => self,
         }
     }
 
     /// The key is one of the table `name`.
-    pub(crate) fn within(mut self, name: &str) -> Self {
+    pub(crate) fn in_table(mut self, name: &str) -> Self {
         self.key = self.key.map(|key| format!("{name}.{key}"));
         self
     }
@@ -137,7 +137,7 @@ impl PlanError {
         match self.unknown {
             Some(unknown) => PlanError {
                 span: self.span,
-                ..PlanError::of_unknown(unknown.or(read_before))
+                ..PlanError::of_unknown(unknown.with_names(read_before))
             },
             None => self,
         }
@@ -145,12 +145,12 @@ impl PlanError {
 
     /// The text of the file, as it can be shown; the place moves with what it grows by.
     pub(crate) fn in_file(mut self, name: &str, text: &str) -> Self {
-        let shown = |from: usize, to: usize| text.get(from..to).map(|part| lines(part).len());
+        let shown = |from: usize, to: usize| text.get(from..to).map(|part| clean_lines(part).len());
         self.span = self.span.and_then(|span| {
             let (from, to) = (span.offset(), span.offset() + span.len());
             Some((shown(0, from)?, shown(from, to)?).into())
         });
-        let text = lines(text).into_owned();
+        let text = clean_lines(text).into_owned();
         if text.lines().any(|line| line.len() > LONGEST_LINE) {
             return self.beside_file(name, &text);
         }
@@ -185,7 +185,7 @@ impl From<toml::de::Error> for PlanError {
             result = result.with_help(help);
         }
         match error.span() {
-            Some(span) => result.at(span),
+            Some(span) => result.with_span(span),
             None => result,
         }
     }
@@ -212,7 +212,7 @@ impl From<Invalid> for PlanError {
             true => invalid.key,
             false => key_in_file(&invalid.key),
         };
-        error.about(&key)
+        error.about_key(&key)
     }
 }
 
@@ -231,7 +231,7 @@ fn key_in_file(key: &str) -> String {
 
 impl PlanError {
     /// The same error under another message.
-    pub(crate) fn renamed(mut self, message: String) -> Self {
+    pub(crate) fn with_message(mut self, message: String) -> Self {
         self.message = plain(message);
         self
     }

@@ -5,7 +5,7 @@ use crate::build::{complete, with_aa};
 use crate::error::PlanError;
 use crate::spread::Spread;
 use crate::stop::FileStop;
-use crate::table::{Places, Value, items, own_keys, take, take_kind};
+use crate::table::{Places, Value, items, own_keys, take_key, take_kind};
 use crate::target::target;
 use crate::workload;
 use load::units::Duration;
@@ -88,16 +88,16 @@ pub(crate) fn parse(
     let mut root = DeTable::parse(text)?;
     let span = root.span();
     let places = Places::of_table(root.get_ref());
-    let target = take(root.get_mut(), "target").map(target).transpose()?;
-    let arms = items(take(root.get_mut(), "arm"), "arm")?;
-    let mut workloads = items(take(root.get_mut(), "workload"), "workload")?;
+    let target = take_key(root.get_mut(), "target").map(target).transpose()?;
+    let arms = items(take_key(root.get_mut(), "arm"), "arm")?;
+    let mut workloads = items(take_key(root.get_mut(), "workload"), "workload")?;
     give_each(&mut workloads, root.get_ref(), IN_PLACE);
     let rest = Value::new(span.clone(), DeValue::Table(root.into_inner()));
     let file: FileExperiment = own_keys(rest, &TAKEN)?;
     let workloads = read_workloads(workloads)?;
     let target = target.unwrap_or_else(TargetSpec::local);
     let (arms, baseline) = if short_arms.is_empty() {
-        read_arms(arms, ::target::can(&target)?, &workloads)?
+        read_arms(arms, ::target::find_abilities(&target)?, &workloads)?
     } else {
         let role = usual_role(&workloads);
         let arms = short_arms.iter().map(|text| parse_arm_for(text, &role));
@@ -118,7 +118,7 @@ pub(crate) fn parse(
     };
     let aa = file.aa && short_arms.is_empty();
     file.lay_over(&mut experiment)?;
-    complete(experiment, aa).map_err(|e| e.at(span.start..span.start).at_key(&places))
+    complete(experiment, aa).map_err(|e| e.with_span(span.start..span.start).at_key(&places))
 }
 
 /// An experiment with the keys of this text in place of its own.
@@ -130,14 +130,14 @@ pub(crate) fn lay_over(mut experiment: Experiment, text: &str) -> Result<Experim
     let aa = file.aa;
     file.lay_over(&mut experiment)?;
     let rule = experiment.stop.check();
-    rule.map_err(|e| PlanError::from(e.within("stop")).at_key(&places))?;
+    rule.map_err(|e| PlanError::from(e.in_table("stop")).at_key(&places))?;
     with_aa(experiment, aa)
 }
 
 /// The workloads of a text in which there is nothing else.
 pub(crate) fn parse_workloads(text: &str) -> Result<Vec<Workload>, PlanError> {
     let mut root = DeTable::parse(text)?;
-    read_workloads(items(take(root.get_mut(), "workload"), "workload")?)
+    read_workloads(items(take_key(root.get_mut(), "workload"), "workload")?)
 }
 
 /// Gives a key of the experiment to each workload that has none of this name.
@@ -157,7 +157,7 @@ fn give_each<'i>(workloads: &mut [Value<'i>], experiment: &DeTable<'i>, key: &st
 
 fn tracing(text: Spanned<String>) -> Result<Tracing, PlanError> {
     let read = Tracing::parse(text.get_ref());
-    read.map_err(|what| PlanError::new(what).at(text.span()))
+    read.map_err(|what| PlanError::new(what).with_span(text.span()))
 }
 
 fn stem(file_name: &str) -> String {
@@ -168,14 +168,14 @@ fn stem(file_name: &str) -> String {
 fn read_workloads(values: Vec<Value>) -> Result<Vec<Workload>, PlanError> {
     let mut workloads: Vec<Workload> = Vec::new();
     for value in values {
-        let (span, places) = (value.span(), Places::of(&value));
-        let read = read_workload(value).map_err(|e| e.at(span.clone()).at_key(&places))?;
+        let (span, places) = (value.span(), Places::from_value(&value));
+        let read = read_workload(value).map_err(|e| e.with_span(span.clone()).at_key(&places))?;
         for workload in read {
             if workloads.iter().any(|w| w.name == workload.name) {
                 return Err(
                     PlanError::new(format!("there are two workloads `{}`", workload.name))
                         .with_help("give one of them another `name`")
-                        .at(span),
+                        .with_span(span),
                 );
             }
             workloads.push(workload);
@@ -204,10 +204,10 @@ fn read_workload(mut value: Value) -> Result<Vec<Workload>, PlanError> {
         "workload",
         &workload::kinds(|_| true).join(", "),
     )?;
-    let spread = Spread::take(&mut value)?;
+    let spread = Spread::take_keys(&mut value)?;
     let workload = workload::from_table(&kind, value)?;
     let mut workloads = baselines(&workload)?;
-    workloads.extend(spread.over(workload)?);
+    workloads.extend(spread.expand_workload(workload)?);
     workloads.iter().try_for_each(workload::check_workload)?;
     Ok(workloads)
 }

@@ -3,7 +3,7 @@
 
 use crate::condition::{self, Condition, Parameters, Point};
 use crate::error::PlanError;
-use crate::table::{Value, take};
+use crate::table::{Value, take_key};
 use agent::arm::ingredient::INGREDIENTS;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -32,12 +32,12 @@ pub(crate) fn expand<'i>(mut arm: Value<'i>) -> Result<Vec<(Point, Value<'i>)>, 
     let DeValue::Table(table) = arm.get_mut() else {
         return Ok(vec![(Point::new(), arm)]);
     };
-    let condition = take(table, "where");
-    let Some(grid) = take(table, "for-each") else {
+    let condition = take_key(table, "where");
+    let Some(grid) = take_key(table, "for-each") else {
         return match condition {
             Some(condition) => Err(PlanError::new("`where` without `for-each`")
                 .with_help("for-each = { period = [\"40us\", \"50us\"] }")
-                .at(condition.span())),
+                .with_span(condition.span())),
             None => Ok(vec![(Point::new(), arm)]),
         };
     };
@@ -51,7 +51,7 @@ pub(crate) fn expand<'i>(mut arm: Value<'i>) -> Result<Vec<(Point, Value<'i>)>, 
             "this grid makes {} arms; 1 to {MOST_ARMS} can be compared",
             points.len()
         ))
-        .at(span));
+        .with_span(span));
     }
     let filled = |values: Values<'i>| (texts(&values), fill(&arm, &values));
     Ok(points.into_iter().map(filled).collect())
@@ -70,11 +70,11 @@ fn where_it_holds<'i>(
     let span = condition.span();
     let text = String::deserialize(condition.into_deserializer())?;
     let all: Vec<Point> = points.iter().map(texts).collect();
-    let conditions =
-        condition::parse(&text, &Parameters::of(&all)).map_err(|e| e.at(span.clone()))?;
+    let conditions = condition::parse(&text, &Parameters::from_points(&all))
+        .map_err(|e| e.with_span(span.clone()))?;
     let mut left = Vec::new();
     for (values, point) in points.into_iter().zip(&all) {
-        if all_hold(&conditions, point).map_err(|e| e.at(span.clone()))? {
+        if all_hold(&conditions, point).map_err(|e| e.with_span(span.clone()))? {
             left.push(values);
         }
     }
@@ -85,7 +85,7 @@ fn where_it_holds<'i>(
 fn all_hold(conditions: &[Condition], point: &Point) -> Result<bool, PlanError> {
     let mut hold = true;
     for condition in conditions {
-        hold &= condition.holds(point)?;
+        hold &= condition.is_met(point)?;
     }
     Ok(hold)
 }
@@ -95,7 +95,7 @@ fn points<'i>(grid: Value<'i>) -> Result<Vec<Values<'i>>, PlanError> {
     let DeValue::Table(table) = grid.into_inner() else {
         return Err(PlanError::new("`for-each` is a table")
             .with_help("for-each = { period = [\"40us\", \"50us\"] }")
-            .at(span));
+            .with_span(span));
     };
     let mut parameters = BTreeMap::new();
     for (name, list) in table {
@@ -103,7 +103,7 @@ fn points<'i>(grid: Value<'i>) -> Result<Vec<Values<'i>>, PlanError> {
         let values = written(&name, list)?;
         parameters.insert(name, values);
     }
-    check_product(&parameters).map_err(|e| e.at(span))?;
+    check_product(&parameters).map_err(|e| e.with_span(span))?;
     let mut points = vec![Values::new()];
     for (name, values) in parameters {
         let with = |(point, value): (&Values<'i>, &Written<'i>)| {
@@ -140,10 +140,10 @@ fn written<'i>(name: &str, list: Value<'i>) -> Result<Vec<Written<'i>>, PlanErro
     let span = list.span();
     match list.into_inner() {
         DeValue::Array(values) if !values.is_empty() => read_values(values),
-        DeValue::Array(_) => Err(PlanError::new(format!("`{name}` has no values")).at(span)),
+        DeValue::Array(_) => Err(PlanError::new(format!("`{name}` has no values")).with_span(span)),
         _ => Err(PlanError::new(format!("`{name}` needs a list of values"))
             .with_help(format!("{name} = [1, 2]"))
-            .at(span)),
+            .with_span(span)),
     }
 }
 
@@ -154,7 +154,7 @@ fn read_values<'i>(values: DeArray<'i>) -> Result<Vec<Written<'i>>, PlanError> {
             DeValue::String(text) => text.to_string(),
             DeValue::Integer(number) => number.to_string(),
             DeValue::Float(number) => number.to_string(),
-            _ => return Err(PlanError::new("a value is a text or a number").at(span)),
+            _ => return Err(PlanError::new("a value is a text or a number").with_span(span)),
         };
         Ok(Written { text, value })
     };
@@ -185,7 +185,7 @@ fn fill<'i>(arm: &Value<'i>, values: &Values<'i>) -> Value<'i> {
 
 /// Keys of an arm whose values are texts, also where they look like numbers.
 fn texts_of_arms() -> Vec<&'static str> {
-    let ingredients = INGREDIENTS.all();
+    let ingredients = INGREDIENTS.iter();
     let texts = ingredients.flat_map(|ingredient| ingredient.texts());
     texts.copied().chain(["name"]).collect()
 }

@@ -157,7 +157,9 @@ fn scan(from: Load, to: Load, step: Load) -> Result<Vec<Load>, String> {
 fn number(load: Load) -> (f64, fn(f64) -> Load) {
     match load {
         Load::One | Load::MaxRate(_) | Load::ShareOfMax(_) => (1.0, |_| Load::One),
-        Load::Count(count) => (count as f64, |n| Load::Count(model::whole(n.round()))),
+        Load::Count(count) => (count as f64, |n| {
+            Load::Count(model::truncate_to_u64(n.round()))
+        }),
         Load::PercentOfCpus(percent) => (percent, Load::PercentOfCpus),
         Load::RatePerSec(rate) => (rate, Load::RatePerSec),
     }

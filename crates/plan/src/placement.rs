@@ -16,8 +16,8 @@ pub(crate) fn read_role<'i, R, T: Deserialize<'i>>(
     let mut keys = keys_of(&role)?;
     let placement = placement(&mut keys);
     let read = read(&mut keys);
-    split(&mut role, keys.known());
-    let own = own_keys(role, keys.known())?;
+    split(&mut role, keys.asked_keys());
+    let own = own_keys(role, keys.asked_keys())?;
     no_fault(keys)?;
     check_placement(&placement)?;
     Ok((placement, read, own))
@@ -41,15 +41,15 @@ pub(crate) fn check_placement(placement: &Placement) -> Result<(), PlanError> {
     if quota.is_some_and(|q| !(1.0..=1e6).contains(&q)) {
         return Err(PlanError::new("a quota is at least 1% of a CPU")
             .with_help("quota = \"50%\"")
-            .about("quota"));
+            .about_key("quota"));
     }
     if placement.nice.is_some_and(|n| !(-20..=19).contains(&n)) {
-        return Err(PlanError::new("a nice value is -20 to 19").about("nice"));
+        return Err(PlanError::new("a nice value is -20 to 19").about_key("nice"));
     }
     if placement.nice.is_some() && placement.policy.is_some() {
         return Err(PlanError::new("`nice` beside a `policy`")
             .with_help("write the nice value into the policy")
-            .about("nice"));
+            .about_key("nice"));
     }
     Ok(placement.policy.as_ref().map_or(Ok(()), check_policy)?)
 }
@@ -57,7 +57,7 @@ pub(crate) fn check_placement(placement: &Placement) -> Result<(), PlanError> {
 /// A list of CPUs, or a part of those that there are.
 pub(crate) fn check_cpus(key: &str, list: Option<&String>) -> Result<(), PlanError> {
     match list.map(|list| model::choose_cpus(list, &[0])) {
-        Some(Err(what)) => Err(PlanError::new(what).about(key)),
+        Some(Err(what)) => Err(PlanError::new(what).about_key(key)),
         _ => Ok(()),
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub fn of(value: &Value) -> Self {
+    pub fn from_value(value: &Value) -> Self {
         let mut places = Places::default();
         places.add("", value);
         places

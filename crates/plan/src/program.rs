@@ -14,7 +14,7 @@ pub(crate) fn read_program<'i, W: ?Sized, T: Deserialize<'i>>(
     table: &Table<W>,
     mut value: Value<'i>,
 ) -> Result<(Kind, Placement, T), PlanError> {
-    let names: Vec<_> = table.kinds.all().map(|def| def.name).collect();
+    let names: Vec<_> = table.kinds.iter().map(|def| def.name).collect();
     let kind = take_kind(&mut value, table.role, &names.join(", "))?;
     let def = table
         .find(&kind)
@@ -36,7 +36,7 @@ fn check_foreign<W: ?Sized>(
     let has = |def: &ProgramDef<W>, name: &str| def.keys.iter().any(|key| key.name == name);
     let keys = written.keys().map(|key| key.get_ref().as_ref());
     for key in keys.filter(|key| !has(def, key)) {
-        let others = table.kinds.all().filter(|other| has(other, key));
+        let others = table.kinds.iter().filter(|other| has(other, key));
         let others: Vec<_> = others.map(|other| other.name).collect();
         if others.is_empty() {
             continue;
@@ -44,7 +44,7 @@ fn check_foreign<W: ?Sized>(
         let message = format!("a {} of the kind `{}` has no `{key}`", table.role, def.name);
         return Err(PlanError::new(message)
             .with_help(format!("leave it out; `{}` has it", others.join("` and `")))
-            .about(key));
+            .about_key(key));
     }
     Ok(())
 }

@@ -696,37 +696,37 @@ mod tests {
 
     #[test]
     fn every_key_of_a_struct_is_described() {
-        let own = key::accepted::<file::FileExperiment>();
+        let own = key::accepted_keys::<file::FileExperiment>();
         assert_described(&EXPERIMENT, own.iter().chain(&file::TAKEN));
-        assert_described(&STOP, key::accepted::<stop::FileStop>());
-        assert_described(&LOADS, key::accepted::<loads::Table>());
-        let server = key::accepted::<server::FileServer>();
+        assert_described(&STOP, key::accepted_keys::<stop::FileStop>());
+        assert_described(&LOADS, key::accepted_keys::<loads::Table>());
+        let server = key::accepted_keys::<server::FileServer>();
         assert_described(&SERVER, server.iter().chain(&["kind"]));
-        assert_described(&SERVICE, key::accepted::<stack::FileService>());
-        assert_described(&READY, key::accepted::<stack::FileReady>());
-        let antagonist = key::accepted::<antagonist::FileAntagonist>();
+        assert_described(&SERVICE, key::accepted_keys::<stack::FileService>());
+        assert_described(&READY, key::accepted_keys::<stack::FileReady>());
+        let antagonist = key::accepted_keys::<antagonist::FileAntagonist>();
         assert_described(&ANTAGONIST, antagonist.iter().chain(&["kind"]));
-        assert_described(&PLACEMENT, key::accepted::<spread::FilePlacement>());
+        assert_described(&PLACEMENT, key::accepted_keys::<spread::FilePlacement>());
     }
 
     #[test]
     fn every_key_that_is_read_beside_a_struct_is_described() {
-        let common = key::accepted::<workload::CommonKeys>();
+        let common = key::accepted_keys::<workload::CommonKeys>();
         let taken = workload::TAKEN.iter().chain(&["kind"]);
         assert_described(&WORKLOAD, common.iter().chain(taken));
 
         let mut keys = no_keys();
-        for ingredient in INGREDIENTS.all() {
+        for ingredient in INGREDIENTS.iter() {
             ingredient.read(&mut keys, &mut Arm::default());
         }
-        let own = key::accepted::<arm::FileArm>();
-        assert_described(&ARM, keys.known().iter().chain(&grid::KEYS).chain(own));
+        let own = key::accepted_keys::<arm::FileArm>();
+        assert_described(&ARM, keys.asked_keys().iter().chain(&grid::KEYS).chain(own));
 
         let mut keys = no_keys();
         client::client(&mut keys);
-        assert_described(&CLIENT, keys.known());
+        assert_described(&CLIENT, keys.asked_keys());
         let mut keys = no_keys();
         placement::placement(&mut keys);
-        assert_described(&ROLE, keys.known());
+        assert_described(&ROLE, keys.asked_keys());
     }
 }

@@ -22,7 +22,7 @@ impl Unknown {
     }
 
     /// More names that would have been right come first.
-    pub fn or(mut self, names: impl Iterator<Item = &'static str>) -> Self {
+    pub fn with_names(mut self, names: impl Iterator<Item = &'static str>) -> Self {
         self.known.splice(0..0, names.map(str::to_owned));
         self
     }
@@ -50,7 +50,7 @@ impl Unknown {
         if let Some(table) = self.table_of() {
             return Some(format!("`{}` belongs into {table}", self.word));
         }
-        if let Some(near) = model::nearest(&self.word, known()) {
+        if let Some(near) = model::find_nearest(&self.word, known()) {
             return Some(format!("did you mean `{near}`?"));
         }
         let all = known().collect::<Vec<_>>().join("`, `");
@@ -65,7 +65,7 @@ impl Unknown {
 
 /// The name that a text of serde calls unknown: ``unknown field `x`, expected one of `a`, `b` ``,
 /// or the same of a variant.
-pub(crate) fn unknown(text: &str) -> Option<Unknown> {
+pub(crate) fn parse_unknown(text: &str) -> Option<Unknown> {
     let field = text.strip_prefix("unknown field ");
     let rest = field.or_else(|| text.strip_prefix("unknown variant "))?;
     let (word, known) = rest
@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn said(text: &str) -> (String, Option<String>) {
-        let unknown = unknown(text).unwrap();
+        let unknown = parse_unknown(text).unwrap();
         (unknown.message(), unknown.help())
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn usual_server(program: Kind) -> Server {
 
 pub(crate) fn server(value: Value) -> Result<Server, PlanError> {
     let span = value.span();
-    read_server(value).map_err(|e| e.at(span))
+    read_server(value).map_err(|e| e.with_span(span))
 }
 
 fn read_server(value: Value) -> Result<Server, PlanError> {

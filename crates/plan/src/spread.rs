@@ -4,7 +4,7 @@
 use crate::error::PlanError;
 use crate::name::check_name;
 use crate::placement::check_cpus;
-use crate::table::{Value, items, take};
+use crate::table::{Value, items, take_key};
 use crate::workload::with_clients;
 use model::{Variant, Workload};
 use serde::Deserialize;
@@ -40,16 +40,16 @@ pub(crate) struct FilePlacement {
 
 impl Spread {
     /// Takes its keys out of the table of a workload.
-    pub fn take(value: &mut Value) -> Result<Self, PlanError> {
+    pub fn take_keys(value: &mut Value) -> Result<Self, PlanError> {
         let span = value.span();
         let toml::de::DeValue::Table(table) = value.get_mut() else {
-            return Err(PlanError::new("a workload is a table").at(span));
+            return Err(PlanError::new("a workload is a table").with_span(span));
         };
-        let antagonists = match take(table, "antagonists") {
+        let antagonists = match take_key(table, "antagonists") {
             Some(value) => Antagonists::deserialize(value.into_deserializer())?,
             None => Antagonists::default(),
         };
-        let placements = items(take(table, "placement"), "workload.placement")?
+        let placements = items(take_key(table, "placement"), "workload.placement")?
             .into_iter()
             .map(|value| FilePlacement::deserialize(value.into_deserializer()))
             .collect::<Result<Vec<_>, _>>()?;
@@ -58,13 +58,13 @@ impl Spread {
             placements,
         };
         for (index, placement) in spread.placements.iter().enumerate() {
-            check(placement).map_err(|e| e.within(&format!("placement.{index}")))?;
+            check(placement).map_err(|e| e.in_table(&format!("placement.{index}")))?;
         }
         Ok(spread)
     }
 
     /// All variants; the workload itself where there is only one.
-    pub fn over(&self, workload: Workload) -> Result<Vec<Workload>, PlanError> {
+    pub fn expand_workload(&self, workload: Workload) -> Result<Vec<Workload>, PlanError> {
         if !self.each && self.placements.is_empty() {
             return Ok(vec![workload]);
         }
@@ -95,7 +95,7 @@ impl Spread {
             None => Err(
                 PlanError::new(format!("the workload `{name}` has no roles to place"))
                     .with_help(format!("only {} have placements", with_clients()))
-                    .at(placement.name.span()),
+                    .with_span(placement.name.span()),
             ),
         }
     }
@@ -108,7 +108,7 @@ fn check(placement: &FilePlacement) -> Result<(), PlanError> {
         ("antagonist-cpus", &placement.antagonist_cpus),
     ];
     let name = &placement.name;
-    check_name(name.get_ref()).map_err(|e| e.at(name.span()))?;
+    check_name(name.get_ref()).map_err(|e| e.with_span(name.span()))?;
     for (key, list) in lists {
         check_cpus(key, list.as_ref())?;
     }

@@ -6,7 +6,7 @@ use crate::placement::{check_placement, read_role};
 use crate::table::Value;
 use load::units::Duration;
 use model::check::check_argv;
-use model::stack::{self, FOLDER, LOAD, PORT, placeholders};
+use model::stack::{self, FOLDER, LOAD, PORT, find_placeholders};
 use model::{Ready, Service, StopSignal};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,12 +52,12 @@ pub(crate) fn services(files: Vec<Value>) -> Result<Vec<Service>, PlanError> {
     for (index, file) in files.into_iter().enumerate() {
         let (span, place) = (file.span(), format!("service.{index}"));
         let service = read(file);
-        services.push(service.map_err(|e| e.at(span.clone()).within(&place))?);
+        services.push(service.map_err(|e| e.with_span(span.clone()).in_table(&place))?);
         spans.push(span);
     }
     for (index, span) in spans.into_iter().enumerate() {
         let place = format!("service.{index}");
-        check_service(&services, index).map_err(|e| e.at(span).within(&place))?;
+        check_service(&services, index).map_err(|e| e.with_span(span).in_table(&place))?;
     }
     Ok(services)
 }
@@ -88,7 +88,7 @@ fn argv(command: Option<Vec<String>>, service: &str) -> Result<Vec<String>, Plan
         _ => Err(
             PlanError::new(format!("the service `{service}` needs its `command`"))
                 .with_help(format!("command = {EXAMPLE}"))
-                .about("command"),
+                .about_key("command"),
         ),
     }
 }
@@ -107,7 +107,7 @@ fn readiness(file: Option<FileReady>) -> Result<Ready, PlanError> {
         _ => Err(
             PlanError::new("`ready` is one of a path, a command or a text of the log")
                 .with_help("ready = { path = \"/health\" }, or { log = \"started\" }; without it the ports must take connections")
-                .about("ready"),
+                .about_key("ready"),
         ),
     }
 }
@@ -119,19 +119,19 @@ pub(crate) fn check_services(services: &[Service]) -> Result<(), PlanError> {
 
 fn check_service(services: &[Service], index: usize) -> Result<(), PlanError> {
     let service = &services[index];
-    check_name("a service", &service.name).map_err(|e| e.about("name"))?;
+    check_name("a service", &service.name).map_err(|e| e.about_key("name"))?;
     if services[..index].iter().any(|s| s.name == service.name) {
         let twice = format!("there are two services `{}`", service.name);
         return Err(PlanError::new(twice)
             .with_help("give one of them another `name`")
-            .about("name"));
+            .about_key("name"));
     }
-    check_ports(&service.ports).map_err(|e| e.about("ports"))?;
+    check_ports(&service.ports).map_err(|e| e.about_key("ports"))?;
     check_placement(&service.placement)?;
     check_files(&service.files)?;
     check_keep(&service.keep)?;
-    check_environment(service).map_err(|e| e.about("env"))?;
-    check_ready(service).map_err(|e| e.about("ready"))?;
+    check_environment(service).map_err(|e| e.about_key("env"))?;
+    check_ready(service).map_err(|e| e.about_key("ready"))?;
     check_words(services, service)
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn check_keep(keep: &[String]) -> Result<(), PlanError> {
         Some(name) => Err(
             PlanError::new(format!("`{name}` is no place in the folder"))
                 .with_help("keep = [\"report\"]: names without `..` or a slash in front")
-                .about("keep"),
+                .about_key("keep"),
         ),
     }
 }
@@ -188,7 +188,7 @@ pub(crate) fn check_files(files: &BTreeMap<String, String>) -> Result<(), PlanEr
         Some(name) => Err(
             PlanError::new(format!("`{name}` is no file in the folder"))
                 .with_help("files = { \"conf/server.properties\" = \"…\" }: names without `..` or a slash in front")
-                .about("files"),
+                .about_key("files"),
         ),
     }
 }
@@ -225,10 +225,10 @@ fn check_ready(service: &Service) -> Result<(), PlanError> {
 
 /// Commands can be started, and what they have in braces is known.
 fn check_words(services: &[Service], service: &Service) -> Result<(), PlanError> {
-    let known = stack::names(services, Some(&service.name));
+    let known = stack::known_names(services, Some(&service.name));
     let check = |key: &str, argv: &[String]| {
         check_argv(key, argv)?;
-        check_braces(&known, argv).map_err(|e| e.about(key))
+        check_braces(&known, argv).map_err(|e| e.about_key(key))
     };
     check("command", &service.argv)?;
     if let Ready::Command { argv } = &service.ready {
@@ -239,16 +239,16 @@ fn check_words(services: &[Service], service: &Service) -> Result<(), PlanError>
     let mut after = service.when_ready.iter();
     after.try_for_each(|argv| check("when-ready", argv))?;
     let values: Vec<String> = service.environment.values().cloned().collect();
-    check_braces(&known, &values).map_err(|e| e.about("env"))
+    check_braces(&known, &values).map_err(|e| e.about_key("env"))
 }
 
 fn check_braces<T>(known: &BTreeMap<String, T>, words: &[String]) -> Result<(), PlanError> {
-    let mut names = words.iter().flat_map(|word| placeholders(word));
+    let mut names = words.iter().flat_map(|word| find_placeholders(word));
     let Some(unknown) = names.find(|name| !known.contains_key(*name)) else {
         return Ok(());
     };
     let all = || known.keys().map(String::as_str);
-    let help = match model::nearest(unknown, all()) {
+    let help = match model::find_nearest(unknown, all()) {
         Some(near) => format!("did you mean `{{{near}}}`?"),
         None if known.is_empty() => "name its ports first: ports = [\"http\"]".to_owned(),
         None => format!("known here are {}", all().collect::<Vec<_>>().join(", ")),

@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Takes a key out of a table.
-pub(crate) fn take<'i>(table: &mut DeTable<'i>, key: &str) -> Option<Value<'i>> {
+pub(crate) fn take_key<'i>(table: &mut DeTable<'i>, key: &str) -> Option<Value<'i>> {
     let found = table.keys().find(|k| k.get_ref() == key)?.clone();
     table.remove(&found)
 }
@@ -25,7 +25,7 @@ pub(crate) fn items<'i>(value: Option<Value<'i>>, key: &str) -> Result<Vec<Value
         DeValue::Array(array) => Ok(array.into_iter().collect()),
         _ => Err(PlanError::new(format!("`{key}` is a list of tables"))
             .with_help(format!("write [[{key}]] with two brackets"))
-            .at(span)),
+            .with_span(span)),
     }
 }
 
@@ -77,16 +77,16 @@ pub(crate) fn take_kind(value: &mut Value, what: &str, known: &str) -> Result<St
     let missing = || {
         PlanError::new(format!("this {what} has no kind"))
             .with_help(format!("kind = one of {known}"))
-            .at(span.clone())
+            .with_span(span.clone())
     };
     let DeValue::Table(table) = value.get_mut() else {
         return Err(
             PlanError::new(format!("there is one {what}, not a list of them"))
                 .with_help("write its table with one bracket: [workload.server], [target]")
-                .at(span.clone()),
+                .with_span(span.clone()),
         );
     };
-    let kind = take(table, "kind").ok_or_else(missing)?;
+    let kind = take_key(table, "kind").ok_or_else(missing)?;
     match kind.get_ref() {
         DeValue::String(kind) => Ok(kind.to_string()),
         _ => Err(missing()),
@@ -100,11 +100,11 @@ pub(crate) fn unknown_kind(
     names: impl Iterator<Item = &'static str>,
 ) -> PlanError {
     let names: Vec<_> = names.collect();
-    let help = match model::nearest(kind, names.iter().copied()) {
+    let help = match model::find_nearest(kind, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("one of {}", names.join(", ")),
     };
     PlanError::new(format!("there is no {what} `{kind}`"))
         .with_help(help)
-        .about("kind")
+        .about_key("kind")
 }

@@ -6,13 +6,13 @@ use model::TargetSpec;
 use serde::de::IntoDeserializer;
 
 pub(crate) fn target(mut value: Value) -> Result<TargetSpec, PlanError> {
-    let (span, places) = (value.span(), Places::of(&value));
+    let (span, places) = (value.span(), Places::from_value(&value));
     let names: Vec<_> = ::target::TARGETS.iter().map(|t| t.name).collect();
     let kind = take_kind(&mut value, "target", &names.join(", "))?;
-    let def = ::target::find(&kind).ok_or_else(|| {
+    let def = ::target::find_by_name(&kind).ok_or_else(|| {
         let error = unknown_kind("target", &kind, names.into_iter());
-        error.at(span.clone()).at_key(&places)
+        error.with_span(span.clone()).at_key(&places)
     })?;
     let read = (def.read)(value.into_deserializer());
-    read.map_err(|e| PlanError::from(e).at(span).at_key(&places))
+    read.map_err(|e| PlanError::from(e).with_span(span).at_key(&places))
 }

@@ -98,7 +98,7 @@ pub(crate) fn check(def: &KindDef, workload: &Workload) -> Result<(), PlanError>
     let Some(lengths) = workload.in_place.filter(|lengths| !lengths.pilot) else {
         return Ok(());
     };
-    let wrong = |what: String| Err(PlanError::new(what).with_help(HELP).about("in-place"));
+    let wrong = |what: String| Err(PlanError::new(what).with_help(HELP).about_key("in-place"));
     if !def.turns {
         let able = kinds(|def| def.turns).join("`, `");
         return wrong(format!(
@@ -119,7 +119,7 @@ pub(crate) fn check(def: &KindDef, workload: &Workload) -> Result<(), PlanError>
             "arms that take turns under `{name}` need a time for which it runs"
         ))
         .with_help("duration = \"10s\", the time of each arm; the program is stopped after all")
-        .about("duration"));
+        .about_key("duration"));
     }
     if workload
         .loads
@@ -139,7 +139,7 @@ fn check_lengths(lengths: InPlace) -> Result<(), PlanError> {
             "a {key} of {} is out of range",
             model::format_duration_ns(ns)
         );
-        Err(PlanError::new(what).with_help(help).about(key))
+        Err(PlanError::new(what).with_help(help).about_key(key))
     };
     let (window_ns, washout_ns) = (lengths.window_ns, lengths.washout_ns);
     if !(LEAST_WINDOW_NS..=MOST_WINDOW_NS).contains(&window_ns) {
@@ -193,12 +193,15 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
         return wrong(format!(
             "arms that take turns must all be for one role; `{}` is for the {}, `{}` for the {}",
             first.name,
-            first.whose(),
+            first.describe_role(),
             other.name,
-            other.whose()
+            other.describe_role()
         ));
     }
-    if ::target::can(&experiment.target)?.reset.saves() {
+    if ::target::find_abilities(&experiment.target)?
+        .reset
+        .has_snapshot()
+    {
         return wrong(
             "with a snapshot each trial goes on from it, in a process of its own".to_owned(),
         );
@@ -214,7 +217,7 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
 fn of_two_roles(arms: &[Arm]) -> Option<(&Arm, &Arm)> {
     let is_of_daemon = |arm: &Arm| arm.to == Role::Daemon;
     let changes_role = |arm: &Arm| {
-        let mut of_role = INGREDIENTS.all().filter(|i| !i.roles().is_empty());
+        let mut of_role = INGREDIENTS.iter().filter(|i| !i.roles().is_empty());
         of_role.any(|ingredient| is_written(ingredient, arm))
     };
     let (daemons, others): (Vec<&Arm>, Vec<&Arm>) = arms.iter().partition(|arm| is_of_daemon(arm));
@@ -277,7 +280,7 @@ fn unlike(arm: &Arm, workload: &Workload) -> Option<&'static str> {
 /// Name of an ingredient of the arm that cannot change in place.
 fn fixed(arm: &Arm) -> Option<&'static str> {
     let mut fixed = INGREDIENTS
-        .all()
+        .iter()
         .filter(|ingredient| !ingredient.in_place(arm));
     fixed
         .find(|ingredient| is_written(*ingredient, arm))

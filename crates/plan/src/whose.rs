@@ -42,7 +42,7 @@ impl Whose {
         let role = Role::ALL.into_iter().find(|role| role.name() == word);
         let daemon = word
             .split_once('=')
-            .and_then(|(key, text)| Daemon::read(key, text));
+            .and_then(|(key, text)| Daemon::from_key(key, text));
         let whose = match (role, daemon) {
             (Some(role), _) => Some(role.into()),
             (None, Some(daemon)) => Some(daemon?.into()),
@@ -65,7 +65,7 @@ impl Whose {
     }
 
     /// Makes the arm one for it.
-    pub(crate) fn give(self, arm: &mut Arm) {
+    pub(crate) fn apply_to(self, arm: &mut Arm) {
         arm.to = self.role;
         arm.daemon = self.daemon;
     }
@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for Written {
                 "pid" => map.next_value::<i32>()?.to_string(),
                 _ => map.next_value::<String>()?,
             };
-            let read = Daemon::read(&key, &text)
+            let read = Daemon::from_key(&key, &text)
                 .ok_or_else(|| de::Error::unknown_field(&key, &Daemon::KEYS))?;
             if daemon.replace(read.map_err(de::Error::custom)?).is_some() {
                 return Err(de::Error::custom(format!(

@@ -108,7 +108,7 @@ fn read_workloads(tables: &[Section]) -> Result<Vec<Workload>, PlanError> {
 
 fn table_of_arm(arm: &Arm, word: &str, usual: &Role) -> Section {
     let mut keys = Map::new();
-    for ingredient in INGREDIENTS.all() {
+    for ingredient in INGREDIENTS.iter() {
         ingredient.write(arm, &mut keys);
     }
     match &arm.daemon {

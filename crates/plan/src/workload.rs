@@ -6,7 +6,7 @@ use crate::client::{self, check_client};
 use crate::error::PlanError;
 use crate::loads::Loads;
 use crate::name::check_shows;
-use crate::table::{Value, items, keys_of, no_fault, own_keys, split, take, unknown_kind};
+use crate::table::{Value, items, keys_of, no_fault, own_keys, split, take_key, unknown_kind};
 use crate::{antagonist, server, stack, turns};
 use load::units::{Duration, Size};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
@@ -71,9 +71,9 @@ impl<'i> Roles<'i> {
             return Ok(Roles::default());
         };
         Ok(Roles {
-            server: take(table, "server"),
-            services: items(take(table, "service"), "workload.service")?,
-            antagonists: items(take(table, "antagonist"), "workload.antagonist")?,
+            server: take_key(table, "server"),
+            services: items(take_key(table, "service"), "workload.service")?,
+            antagonists: items(take_key(table, "antagonist"), "workload.antagonist")?,
         })
     }
 }
@@ -99,9 +99,9 @@ pub(crate) fn from_table(kind: &str, mut value: Value) -> Result<Workload, PlanE
     let def = find(kind)?;
     let mut keys = keys_of(&value)?;
     let own = Own::read(def, &mut keys);
-    split(&mut value, keys.known());
+    split(&mut value, keys.asked_keys());
     let roles = Roles::take(&mut value)?;
-    let taken: Vec<_> = keys.known().iter().copied().chain(TAKEN).collect();
+    let taken: Vec<_> = keys.asked_keys().iter().copied().chain(TAKEN).collect();
     let common = own_keys(value, &taken)?;
     no_fault(keys)?;
     workload(def, own, common, roles)
@@ -124,7 +124,7 @@ pub(crate) fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
 
 /// Names of the kinds for which this is so.
 pub(crate) fn kinds(is_so: fn(&KindDef) -> bool) -> Vec<&'static str> {
-    let kinds = load::KINDS.all().filter(|def| is_so(def));
+    let kinds = load::KINDS.iter().filter(|def| is_so(def));
     kinds.map(|def| def.name).collect()
 }
 
@@ -151,7 +151,7 @@ fn workload(
     let usual_limit_ns = usual_time_limit_ns(warmup_ns, duration_ns).saturating_add(starts_ns);
     let server = roles.server.map(server::server).transpose();
     let services = stack::services(roles.services)?;
-    let usual_server = || match driver.asks() {
+    let usual_server = || match driver.request_receiver() {
         Asks::Server(program) if services.is_empty() => Some(server::usual_server(program)),
         _ => None,
     };
@@ -169,7 +169,7 @@ fn workload(
         metrics: keys.metrics.unwrap_or_default(),
         client: own.client,
         server: server
-            .map_err(|e| e.within("server"))?
+            .map_err(|e| e.in_table("server"))?
             .or_else(usual_server),
         services,
         antagonists: antagonist::antagonists(roles.antagonists)?,
@@ -216,7 +216,7 @@ fn in_place(
             Err(
                 PlanError::new(format!("`{key}` is {what} of arms that take turns{chosen}"))
                     .with_help(format!("in-place = \"always\", or leave out {key}"))
-                    .about(key),
+                    .about_key(key),
             )
         }
     }
@@ -247,30 +247,30 @@ fn usual_time_limit_ns(warmup_ns: u64, duration_ns: u64) -> u64 {
 pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
     workload.check()?;
     let name = &workload.name;
-    check_shows(name).map_err(|e| e.about("name"))?;
+    check_shows(name).map_err(|e| e.about_key("name"))?;
     let def = find(workload.kind.name())?;
     let driver = load::driver(&workload.kind).map_err(PlanError::new)?;
     workload
         .loads
         .iter()
         .try_for_each(|load| check_load(def, workload, load))
-        .map_err(|e| e.about("loads"))?;
+        .map_err(|e| e.about_key("loads"))?;
     if def.window != Window::Whole && workload.duration_ns < SECOND_NS / 10 {
         return Err(PlanError::new(format!(
             "the workload `{name}` is measured for less than 100ms"
         ))
         .with_help("duration = \"2s\"")
-        .about("duration"));
+        .about_key("duration"));
     }
     driver.check()?;
     check_own_metrics(&driver.own_metrics())?;
     check_metrics(def, workload, &driver.own_metrics())?;
-    check_service(def, workload, &driver.asks())?;
-    check_place(workload).map_err(|e| e.about("load-on"))?;
+    check_service(def, workload, &driver.request_receiver())?;
+    check_place(workload).map_err(|e| e.about_key("load-on"))?;
     turns::check(def, workload)?;
     stack::check_files(&workload.files)?;
     stack::check_keep(&workload.keep)?;
-    check_keep_limit(workload).map_err(|e| e.about("keep-limit"))?;
+    check_keep_limit(workload).map_err(|e| e.about_key("keep-limit"))?;
     workload.client.as_ref().map_or(Ok(()), check_client)
 }
 
@@ -312,7 +312,7 @@ fn check_keep_limit(workload: &Workload) -> Result<(), PlanError> {
 }
 
 fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Result<(), PlanError> {
-    if def.loads.has(load) {
+    if def.loads.has_form(load) {
         return Ok(());
     }
     let name = &workload.name;
@@ -349,7 +349,7 @@ fn check_metrics(def: &KindDef, workload: &Workload, own: &[&str]) -> Result<(),
         return Ok(());
     };
     let all = "`schedlab list metrics` has all";
-    let help = match model::nearest(metric, known()) {
+    let help = match model::find_nearest(metric, known()) {
         Some(near) => format!("did you mean `{near}`? {all}"),
         None => all.to_owned(),
     };
@@ -357,7 +357,7 @@ fn check_metrics(def: &KindDef, workload: &Workload, own: &[&str]) -> Result<(),
     Err(
         PlanError::new(format!("the workload `{name}` has no metric `{metric}`"))
             .with_help(help)
-            .about(&format!("metrics.{at}")),
+            .about_key(&format!("metrics.{at}")),
     )
 }
 
@@ -382,7 +382,7 @@ fn check_own_metrics(own: &[&str]) -> Result<(), PlanError> {
         Some(at) => Err(
             PlanError::new(format!("schedlab itself has a metric `{}`", own[at]))
                 .with_help("give yours another name; `schedlab list metrics` has those of schedlab")
-                .about(&format!("metric.{at}.name")),
+                .about_key(&format!("metric.{at}.name")),
         ),
     }
 }

@@ -3,7 +3,7 @@
 use miette::Diagnostic;
 use model::{Class, Kind, Load, TargetSpec};
 use plan::parse_experiment;
-use schedule::plan;
+use schedule::plan_blocks;
 use std::collections::BTreeSet;
 use vm::VmSpec;
 
@@ -68,7 +68,7 @@ fn a_whole_file_is_understood() {
     assert_eq!(experiment.arms.len(), 5, "four and the A/A arm");
     assert_eq!(experiment.aa_arm.as_deref(), Some("A/A"));
     assert_eq!(experiment.stop.budget_ns, Some(1_200_000_000_000));
-    let vm = VmSpec::of(&experiment.target).expect("the target is a vm");
+    let vm = VmSpec::from_target(&experiment.target).expect("the target is a vm");
     assert_eq!((vm.cpus, vm.memory_bytes), (2, 2 << 30));
     assert_eq!(experiment.arms[2].tunables["autogroup"], "off");
     let policy = experiment.arms[3].policy.as_ref().expect("has one");
@@ -345,10 +345,10 @@ fn what_makes_no_experiment_is_refused() {
 #[test]
 fn every_block_has_each_arm_of_each_cell_once_and_the_seed_decides_the_order() {
     let experiment = parse_experiment("x.toml", WHOLE).expect("is right");
-    let first = plan(&experiment);
+    let first = plan_blocks(&experiment);
     assert_eq!(
         first,
-        plan(&experiment),
+        plan_blocks(&experiment),
         "the same seed gives the same plan"
     );
     let per_block = first.cells.len() * experiment.arms.len();
@@ -357,7 +357,7 @@ fn every_block_has_each_arm_of_each_cell_once_and_the_seed_decides_the_order() {
         assert_eq!(places.len(), per_block);
         assert!(block.iter().all(|t| t.block == block[0].block));
     }
-    let other = plan(&model::Experiment {
+    let other = plan_blocks(&model::Experiment {
         seed: 8,
         ..experiment
     });
@@ -369,7 +369,7 @@ fn arms_with_kernels_of_their_own_are_grouped_by_boot_within_a_block() {
     let text = "[target]\nkind=\"vm\"\nkernel=\"debian:sid\"\n[[arm]]\nname=\"a\"\n[[arm]]\nname=\"b\"\nkernel=\"debian:trixie\"\n\
                 [[arm]]\nname=\"c\"\n[[workload]]\nkind=\"wakeup\"\nloads=[1,2]\n";
     let experiment = parse_experiment("x.toml", text).expect("is right");
-    let plan = plan(&experiment);
+    let plan = plan_blocks(&experiment);
     for block in plan.trials.chunks(6) {
         let kernels: Vec<bool> = block.iter().map(|t| t.arm == 1).collect();
         let switches = kernels.windows(2).filter(|w| w[0] != w[1]).count();
@@ -390,7 +390,7 @@ fn reset(reset: &str, top: &str) -> model::Experiment {
 #[test]
 fn cells_of_a_workload_are_neighbours_where_the_machine_is_started_anew_for_it() {
     let experiment = reset("workload", "");
-    let plan = plan(&experiment);
+    let plan = plan_blocks(&experiment);
     for boot in plan.trials.chunks(4) {
         let workloads: Vec<usize> = boot.iter().map(|t| plan.cells[t.cell].workload).collect();
         let switches = workloads.windows(2).filter(|w| w[0] != w[1]).count();
@@ -401,7 +401,7 @@ fn cells_of_a_workload_are_neighbours_where_the_machine_is_started_anew_for_it()
 #[test]
 fn the_guess_of_a_block_counts_starts_of_the_machine_and_pauses() {
     let between = |experiment: &model::Experiment| {
-        let between = schedule::between_trials(experiment, &plan(experiment));
+        let between = schedule::between_trials(experiment, &plan_blocks(experiment));
         (between.boots, between.pauses)
     };
     let boots = |of: &str| between(&reset(of, "")).0;
@@ -411,7 +411,7 @@ fn the_guess_of_a_block_counts_starts_of_the_machine_and_pauses() {
     );
     let with = reset("block", "pause = \"30s\"\n");
     assert_eq!(between(&with), (2, 8));
-    let block_ns = |experiment| schedule::block_ns(experiment, &plan(experiment));
+    let block_ns = |experiment| schedule::block_ns(experiment, &plan_blocks(experiment));
     let without = reset("block", "");
     assert_eq!(block_ns(&with) - block_ns(&without), 8 * 30_000_000_000);
     let more = block_ns(&reset("workload", "")) - block_ns(&without);
@@ -771,7 +771,7 @@ fn an_experiment_that_came_from_elsewhere_is_checked_as_a_file_is() {
         ),
         (
             said(&|e| {
-                let mut vm = VmSpec::of(&e.target).expect("the target is a vm");
+                let mut vm = VmSpec::from_target(&e.target).expect("the target is a vm");
                 vm.cpus = u32::MAX;
                 e.target = TargetSpec::from(&vm);
             }),
@@ -780,7 +780,7 @@ fn an_experiment_that_came_from_elsewhere_is_checked_as_a_file_is() {
         (
             said(&|e| {
                 let kind = e.workloads[2].kind.clone();
-                e.workloads[2].kind = kind.with("argv", Vec::<String>::new());
+                e.workloads[2].kind = kind.with_param("argv", Vec::<String>::new());
             }),
             "workload `make`: a command needs a program",
         ),
@@ -789,7 +789,7 @@ fn an_experiment_that_came_from_elsewhere_is_checked_as_a_file_is() {
             "there is no workload `of-tomorrow`",
         ),
         (
-            said(&|e| e.workloads[1].kind = Kind::new("hackbench").with("fds", "many")),
+            said(&|e| e.workloads[1].kind = Kind::new("hackbench").with_param("fds", "many")),
             "the parameters of the workload `hackbench`",
         ),
         (

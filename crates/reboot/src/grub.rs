@@ -2,7 +2,7 @@
 //! configuration that grub-mkconfig(8) writes takes for one boot and forgets before it
 //! (grub-reboot(8), "Boot once").
 
-use crate::program::{installed, run};
+use crate::program::{find_installed, run_program};
 use crate::{NAME, image, read_if_there, remove_partials, replace, with_ours};
 use std::path::{Path, PathBuf};
 
@@ -95,7 +95,7 @@ struct Environment {
 
 impl Environment {
     fn of(directory: &Path) -> Result<Self, String> {
-        let program = installed(&["grub-editenv", "grub2-editenv"]);
+        let program = find_installed(&["grub-editenv", "grub2-editenv"]);
         let program = program.ok_or("grub-editenv is not installed (Debian: grub2-common)")?;
         let file = directory.join("grubenv");
         Ok(Environment { program, file })
@@ -103,7 +103,7 @@ impl Environment {
 
     fn edit(&self, words: &[&str]) -> Result<String, String> {
         let file = self.file.display().to_string();
-        run(&self.program, &[&[file.as_str()], words].concat())
+        run_program(&self.program, &[&[file.as_str()], words].concat())
     }
 
     fn next_entry(&self) -> Result<Option<String>, String> {
@@ -140,10 +140,10 @@ impl Environment {
 }
 
 fn is_written_by_grub(directory: &Path) -> Result<(), String> {
-    let program = installed(&["grub-probe", "grub2-probe"]);
+    let program = find_installed(&["grub-probe", "grub2-probe"]);
     let program = program.ok_or("grub-probe is not installed (Debian: grub-common)")?;
     let directory = directory.display().to_string();
-    let found = |what: &str| run(&program, &[&format!("--target={what}"), &directory]);
+    let found = |what: &str| run_program(&program, &[&format!("--target={what}"), &directory]);
     let (below, system) = (found("abstraction")?, found("fs")?);
     match (below.trim(), system.trim()) {
         ("", system) if !NOT_WRITTEN.contains(&system) => Ok(()),
@@ -240,7 +240,7 @@ fn half_a_block() -> String {
 }
 
 /// Removes the entry, and the wish for it.
-pub(crate) fn clear(root: &Path) -> Result<(), String> {
+pub(crate) fn remove_entry(root: &Path) -> Result<(), String> {
     let Some(directory) = directory(root) else {
         return Ok(());
     };
@@ -446,7 +446,7 @@ fi
         ] {
             std::fs::write(grub.join(name), text).unwrap();
         }
-        super::clear(root.path()).unwrap();
+        super::remove_entry(root.path()).unwrap();
         let names = std::fs::read_dir(&grub).unwrap().flatten();
         let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
         names.sort();

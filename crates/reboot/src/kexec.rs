@@ -1,7 +1,7 @@
 //! kexec(8): the running kernel starts the next one. A boot after that is the machine's own, since
 //! firmware and boot loader know nothing of it.
 
-use crate::program::{installed, run};
+use crate::program::{find_installed, run_program};
 use crate::{ARGUMENTS, image, with_ours};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(crate) struct Kexec {
 impl Kexec {
     pub fn find(root: &Path, release: &str) -> Result<Self, String> {
         let (kernel, initrd) = image(root, release)?;
-        let program = installed(&["kexec"]);
+        let program = find_installed(&["kexec"]);
         let program = program.ok_or("kexec is not installed (Debian: kexec-tools)")?;
         let read = |path: &str| doors::read::kernel_text(root.join(path)).unwrap_or_default();
         if read("proc/sys/kernel/kexec_load_disabled").trim() != "0" {
@@ -43,7 +43,7 @@ impl Kexec {
         // -a: by the system call that takes files, else by the older one.
         let mut words = vec!["-a", "-l", &kernel, &arguments];
         words.extend(initrd.as_deref());
-        run(&self.program, &words).map(drop)
+        run_program(&self.program, &words).map(drop)
     }
 }
 
@@ -59,10 +59,10 @@ fn arguments(running: &str) -> String {
 }
 
 /// Forgets a kernel that is loaded.
-pub(crate) fn clear(root: &Path) -> Result<(), String> {
+pub(crate) fn unload_kernel(root: &Path) -> Result<(), String> {
     let loaded = doors::read::kernel_text(root.join("sys/kernel/kexec_loaded"));
-    match (loaded.as_deref().map(str::trim), installed(&["kexec"])) {
-        (Ok("1"), Some(program)) => run(&program, &["-u"]).map(drop),
+    match (loaded.as_deref().map(str::trim), find_installed(&["kexec"])) {
+        (Ok("1"), Some(program)) => run_program(&program, &["-u"]).map(drop),
         _ => Ok(()),
     }
 }

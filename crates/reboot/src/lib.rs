@@ -14,7 +14,7 @@ mod systemd_boot;
 
 pub use record::{Asked, FRUITLESS, Record, RecordError, Up};
 
-use doors::started::tool;
+use doors::started::tool_command;
 use model::Problem;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -116,7 +116,7 @@ impl Once {
     }
 
     /// The way in a word.
-    pub fn by(&self) -> By {
+    pub fn way(&self) -> By {
         match self.way {
             Way::Kexec(_) => By::Kexec,
             Way::Grub(_) => By::Grub,
@@ -132,7 +132,7 @@ impl Once {
             Way::SystemdBoot(systemd_boot) => systemd_boot.prepare(),
         };
         prepared.map_err(|what| {
-            let stays = clear(Path::new("/")).err();
+            let stays = clear_prepared(Path::new("/")).err();
             let stays = stays.map_or_else(String::new, |stays| format!("; {}", stays.what));
             let what = what + &stays;
             problem(&self.release, what, "boot it once by hand to see why")
@@ -142,9 +142,9 @@ impl Once {
 
 /// Restarts the machine, which boots what was prepared, or else its own kernel. It returns before
 /// the machine goes down.
-pub fn restart(by: By) -> Result<(), Problem> {
+pub fn restart_machine(by: By) -> Result<(), Problem> {
     let verb = if by == By::Kexec { "kexec" } else { "reboot" };
-    let restarted = program::run("systemctl", &["--no-block", verb]).map(drop);
+    let restarted = program::run_program("systemctl", &["--no-block", verb]).map(drop);
     restarted.map_err(|what| Problem {
         object: "this machine".to_owned(),
         what,
@@ -155,7 +155,7 @@ pub fn restart(by: By) -> Result<(), Problem> {
 /// Is there something that starts at a boot and has not started yet?
 pub fn is_starting() -> bool {
     // Its status is not 0 where a unit has failed, too.
-    let state = doors::read::output_of(tool("systemctl").arg("is-system-running"));
+    let state = doors::read::output_of(tool_command("systemctl").arg("is-system-running"));
     let state = state.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     matches!(
         state.as_deref().map(str::trim),
@@ -164,7 +164,7 @@ pub fn is_starting() -> bool {
 }
 
 /// Waits until everything that starts at a boot has started, at most for a minute.
-pub fn settle() {
+pub fn wait_for_services() {
     for _ in 0..60 {
         if !is_starting() {
             return;
@@ -180,11 +180,11 @@ pub fn is_once(root: &Path) -> bool {
 }
 
 /// Takes back what [`Once::prepare`] left, after the boot or in place of it. It may be done again.
-pub fn clear(root: &Path) -> Result<(), Problem> {
+pub fn clear_prepared(root: &Path) -> Result<(), Problem> {
     let cleared = [
-        grub::clear(root),
-        systemd_boot::clear(root),
-        kexec::clear(root),
+        grub::remove_entry(root),
+        systemd_boot::remove_entry(root),
+        kexec::unload_kernel(root),
     ];
     let failed: Vec<String> = cleared.into_iter().filter_map(Result::err).collect();
     match failed.is_empty() {
@@ -209,7 +209,7 @@ pub fn check_name(release: &str) -> Result<(), String> {
 }
 
 /// Release of the running kernel.
-pub fn running() -> String {
+pub fn running_release() -> String {
     let names = rustix::system::uname();
     names.release().to_string_lossy().into_owned()
 }
@@ -220,7 +220,7 @@ pub fn is_of_once(argument: &str) -> bool {
 }
 
 /// Releases of the kernels that are installed here, older ones first.
-pub fn installed(root: &Path) -> Vec<String> {
+pub fn installed_releases(root: &Path) -> Vec<String> {
     let files = std::fs::read_dir(root.join("boot")).into_iter().flatten();
     let names = files
         .flatten()

@@ -3,7 +3,7 @@
 use crate::ARGUMENTS;
 
 /// The same entry for one boot, if it is of this kernel.
-pub(crate) fn once(text: &str, name: &str, release: &str) -> Option<String> {
+pub(crate) fn one_time_entry(text: &str, name: &str, release: &str) -> Option<String> {
     let value = |line: &str, key: &str| {
         let (found, value) = line.trim().split_once(char::is_whitespace)?;
         (found == key).then(|| value.trim().to_owned())
@@ -44,12 +44,12 @@ mod tests {
     fn an_entry_of_the_kernel_is_taken_with_our_arguments() {
         let text = "title Debian\nsort-key debian\nversion 6.1.0-50-amd64\noptions root=UUID=ab ro\n\
                     linux /m/6.1.0-50-amd64/linux\ninitrd /m/6.1.0-50-amd64/initrd.img\n";
-        let entry = once(text, "once", "6.1.0-50-amd64").unwrap_or_default();
+        let entry = one_time_entry(text, "once", "6.1.0-50-amd64").unwrap_or_default();
         assert!(entry.starts_with("title once\noptions root"), "{entry}");
         assert!(
             !entry.contains("sort-key") && entry.ends_with(&format!("options {ARGUMENTS}\n")),
             "{entry}"
         );
-        assert_eq!(once(text, "once", "6.1.0-5-amd64"), None);
+        assert_eq!(one_time_entry(text, "once", "6.1.0-5-amd64"), None);
     }
 }

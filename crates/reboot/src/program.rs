@@ -5,7 +5,7 @@ use doors::started::tool_at;
 use std::path::Path;
 
 /// Standard output of a program that must succeed.
-pub(crate) fn run(name: &str, args: &[&str]) -> Result<String, String> {
+pub(crate) fn run_program(name: &str, args: &[&str]) -> Result<String, String> {
     let words = || format!("{name} {}", args.join(" "));
     let output = output_of(tool_at(Path::new(name)).args(args).env("LC_ALL", "C"))
         .map_err(|e| format!("`{}`: {e}", words()))?;
@@ -18,7 +18,7 @@ pub(crate) fn run(name: &str, args: &[&str]) -> Result<String, String> {
 }
 
 /// The first of these programs that is installed, in PATH or where root has programs.
-pub(crate) fn installed(names: &[&'static str]) -> Option<String> {
+pub(crate) fn find_installed(names: &[&'static str]) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut directories: Vec<_> = std::env::split_paths(&path).collect();
     directories.extend(["/usr/sbin", "/sbin"].map(Into::into));

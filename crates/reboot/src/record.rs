@@ -1,6 +1,6 @@
 //! A run that goes on after each boot of this machine, as it is kept between boots.
 
-use crate::{By, boot_id, replace, running};
+use crate::{By, boot_id, replace, running_release};
 use doors::written;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ impl Record {
         Record {
             directory,
             notify,
-            own_kernel: running(),
+            own_kernel: running_release(),
             asked: None,
             up: None,
             boots: 0,
@@ -105,7 +105,7 @@ impl Record {
     }
 
     /// Its file in the directory of what schedlab keeps of this machine.
-    pub fn file(state: &Path) -> PathBuf {
+    pub fn file_path(state: &Path) -> PathBuf {
         state.join(FILE)
     }
 
@@ -157,7 +157,7 @@ impl Record {
                 self.away_s += now_s().saturating_sub(asked.at_s);
                 self.up = Some(Up {
                     kernel: asked.kernel,
-                    found: running(),
+                    found: running_release(),
                     boot,
                     used: false,
                 });
@@ -176,14 +176,14 @@ impl Record {
     }
 
     /// The boot that this is, if it was asked for with this kernel and nothing was begun in it.
-    pub fn fresh(&mut self, kernel: &str) -> Option<&mut Up> {
+    pub fn find_fresh_boot(&mut self, kernel: &str) -> Option<&mut Up> {
         let boot = boot_id(Path::new("/"));
         let up = self.up.as_mut()?;
         (up.boot == boot && up.kernel == kernel && !up.used).then_some(up)
     }
 
     /// Takes note that a boot is asked for.
-    pub fn asks(&mut self, kernel: &str, by: By) {
+    pub fn add_request(&mut self, kernel: &str, by: By) {
         self.boots += 1;
         self.fruitless += 1;
         self.asked = Some(Asked {
@@ -212,23 +212,23 @@ mod tests {
     #[test]
     fn a_boot_counts_once_and_only_with_the_kernel_that_was_asked_for() {
         let mut record = record();
-        record.asks("6.12", By::Grub);
+        record.add_request("6.12", By::Grub);
         record.goes_on(0, 0);
         assert_eq!(record.up, None, "the machine has not gone down yet");
         record.asked.as_mut().unwrap().from = "another".to_owned();
         record.goes_on(0, 0);
-        assert_eq!(record.fresh("6.1"), None);
-        let up = record.fresh("6.12").unwrap();
-        assert_eq!(up.found, running());
+        assert_eq!(record.find_fresh_boot("6.1"), None);
+        let up = record.find_fresh_boot("6.12").unwrap();
+        assert_eq!(up.found, running_release());
         up.used = true;
-        assert_eq!(record.fresh("6.12"), None);
+        assert_eq!(record.find_fresh_boot("6.12"), None);
     }
 
     #[test]
     fn a_start_goes_on_over_boots_in_order_and_ends_with_any_other() {
         let mut record = record();
         let comes = |record: &mut Record, starts| {
-            record.asks("6.12", By::Grub);
+            record.add_request("6.12", By::Grub);
             record.asked.as_mut().unwrap().from = "another".to_owned();
             record.goes_on(starts, 0)
         };
@@ -264,7 +264,7 @@ mod tests {
     fn boots_without_a_trial_are_counted_until_one_comes() {
         let mut record = record();
         for _ in 0..2 {
-            record.asks("6.12", By::Kexec);
+            record.add_request("6.12", By::Kexec);
             record.goes_on(1, 4);
         }
         assert_eq!((record.boots, record.fruitless), (2, 1));
@@ -275,10 +275,10 @@ mod tests {
     #[test]
     fn a_record_is_the_same_after_it_was_kept() {
         let directory = tempfile::tempdir().unwrap();
-        let file = Record::file(&directory.path().join("state"));
+        let file = Record::file_path(&directory.path().join("state"));
         assert_eq!(Record::read(&file).unwrap(), None);
         let mut record = record();
-        record.asks("6.12", By::SystemdBoot);
+        record.add_request("6.12", By::SystemdBoot);
         record.write(&file).unwrap();
         assert_eq!(Record::read(&file).unwrap(), Some(record));
         std::fs::write(&file, "{").unwrap();

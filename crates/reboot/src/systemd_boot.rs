@@ -1,7 +1,7 @@
 //! systemd-boot: an entry of its own, and the EFI variable LoaderEntryOneShot, which the boot
 //! loader removes before it boots (bootctl(1), systemd-boot(7)).
 
-use crate::program::{installed, run};
+use crate::program::{find_installed, run_program};
 use crate::{NAME, loader_entry, remove_partials, replace};
 use doors::written;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,9 @@ impl SystemdBoot {
                 .flatten();
             let texts = files.filter(|file| file.file_name() != file_name().as_str());
             let mut texts = texts.filter_map(|file| doors::read::small_file_text(file.path()).ok());
-            if let Some(entry) = texts.find_map(|text| loader_entry::once(&text, NAME, release)) {
+            if let Some(entry) =
+                texts.find_map(|text| loader_entry::one_time_entry(&text, NAME, release))
+            {
                 return Ok(SystemdBoot { directory, entry });
             }
         }
@@ -54,13 +56,13 @@ fn file_name() -> String {
 }
 
 fn one_shot(entry: &str) -> Result<(), String> {
-    let program = installed(&["bootctl"]);
+    let program = find_installed(&["bootctl"]);
     let program = program.ok_or("bootctl is not installed (Debian: systemd-boot)")?;
-    run(&program, &["set-oneshot", entry]).map(drop)
+    run_program(&program, &["set-oneshot", entry]).map(drop)
 }
 
 /// Removes the entry, and the wish for it.
-pub(crate) fn clear(root: &Path) -> Result<(), String> {
+pub(crate) fn remove_entry(root: &Path) -> Result<(), String> {
     for directory in directories(root) {
         remove_partials(&directory)?;
         let path = directory.join(file_name());

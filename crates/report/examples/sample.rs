@@ -49,7 +49,7 @@ fn write_reports(dir: &Path, out: &Path, name: &str) -> Result<(), Box<dyn Error
     for format in FORMATS {
         let path = out.join(format!("{name}.{}", format.name));
         let report = format
-            .render(&table, &results, &Options::default())?
+            .render_report(&table, &results, &Options::default())?
             .into_string();
         std::fs::write(&path, report)?;
         println!("{}", path.display());

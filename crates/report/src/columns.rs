@@ -29,18 +29,19 @@ impl Columns {
     pub fn new(columns: &[(&str, Align)]) -> Self {
         Columns {
             align: columns.iter().map(|(_, align)| *align).collect(),
-            head: columns.iter().map(|(name, _)| plain(name)).collect(),
+            head: columns.iter().map(|(name, _)| plain_line(name)).collect(),
             rows: Vec::new(),
         }
     }
 
     pub fn push(&mut self, row: Vec<String>) {
-        self.rows.push(row.iter().map(|cell| plain(cell)).collect());
+        self.rows
+            .push(row.iter().map(|cell| plain_line(cell)).collect());
     }
 
     /// Widths so that all is seen, but the columns `shrink` give way, in this
     /// order, until a line takes no more than `width`.
-    pub fn widths(&self, indent: usize, width: usize, shrink: &[usize]) -> Vec<usize> {
+    pub fn fit_widths(&self, indent: usize, width: usize, shrink: &[usize]) -> Vec<usize> {
         let mut widths: Vec<usize> = (0..self.head.len()).map(|c| self.natural(c)).collect();
         for &column in shrink {
             let total = indent + widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
@@ -53,12 +54,12 @@ impl Columns {
 
     /// Width of the longest line in which nothing is cut.
     pub fn natural_width(&self, indent: usize) -> usize {
-        let widths = (0..self.count()).map(|column| self.natural(column));
-        indent + widths.sum::<usize>() + 2 * (self.count() - 1)
+        let widths = (0..self.count_columns()).map(|column| self.natural(column));
+        indent + widths.sum::<usize>() + 2 * (self.count_columns() - 1)
     }
 
     /// Number of columns.
-    pub fn count(&self) -> usize {
+    pub fn count_columns(&self) -> usize {
         self.head.len()
     }
 
@@ -69,27 +70,27 @@ impl Columns {
 
     /// Each row as lines, for a terminal that has no room for columns: its first cell, then one
     /// line for each of the others, after the name of its column.
-    pub fn stacked(&self, indent: usize, width: usize) -> Vec<String> {
+    pub fn stacked_lines(&self, indent: usize, width: usize) -> Vec<String> {
         let Some((first, names)) = self.head.split_first() else {
             return Vec::new();
         };
-        let mut lines = wrap(first, width, indent, 2 * indent);
+        let mut lines = wrap_text(first, width, indent, 2 * indent);
         for row in &self.rows {
-            lines.extend(wrap(&row[0], width, indent, 2 * indent));
+            lines.extend(wrap_text(&row[0], width, indent, 2 * indent));
             for (name, cell) in names.iter().zip(&row[1..]) {
                 let text = format!("{name}: {cell}");
-                lines.extend(wrap(&text, width, 2 * indent, 3 * indent));
+                lines.extend(wrap_text(&text, width, 2 * indent, 3 * indent));
             }
         }
         lines
     }
 
-    pub fn head(&self, indent: usize, widths: &[usize]) -> String {
+    pub fn head_line(&self, indent: usize, widths: &[usize]) -> String {
         self.line(&self.head, indent, widths, |_, text| text)
     }
 
     /// The rows; `style` may add what takes no width (colour) to a padded cell.
-    pub fn rows<'a>(
+    pub fn row_lines<'a>(
         &'a self,
         indent: usize,
         widths: &'a [usize],
@@ -108,7 +109,7 @@ impl Columns {
     ) -> String {
         let last = cells.len().saturating_sub(1);
         let padded = cells.iter().enumerate().map(|(column, text)| {
-            let text = clip(text, widths[column]);
+            let text = clip_text(text, widths[column]);
             // No space at the end of a line, which a style would hide from trimming.
             let padded = match (column == last, self.align[column]) {
                 (true, Align::Left) => text,
@@ -122,7 +123,7 @@ impl Columns {
 }
 
 /// One line of it, as it can be shown.
-pub fn plain(text: &str) -> String {
+pub fn plain_line(text: &str) -> String {
     one_line(text).into_owned()
 }
 
@@ -138,8 +139,8 @@ fn pad(text: &str, width: usize, align: Align) -> String {
 }
 
 /// Cut to `width`, with dots where something is missing.
-pub fn clip(text: &str, width: usize) -> String {
-    let text = plain(text);
+pub fn clip_text(text: &str, width: usize) -> String {
+    let text = plain_line(text);
     if length(&text) <= width {
         return text;
     }
@@ -149,7 +150,7 @@ pub fn clip(text: &str, width: usize) -> String {
 
 /// `text` broken at spaces to lines of at most `width`: the first is indented by
 /// `indent` spaces, those that continue it by `hang`.
-pub fn wrap(text: &str, width: usize, indent: usize, hang: usize) -> Vec<String> {
+pub fn wrap_text(text: &str, width: usize, indent: usize, hang: usize) -> Vec<String> {
     let (indent, hang) = (" ".repeat(indent), " ".repeat(hang));
     let options = Options::new(width)
         .initial_indent(&indent)
@@ -158,7 +159,7 @@ pub fn wrap(text: &str, width: usize, indent: usize, hang: usize) -> Vec<String>
         .word_separator(WordSeparator::AsciiSpace)
         .word_splitter(WordSplitter::NoHyphenation)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
-    let words: Vec<String> = text.split_whitespace().map(plain).collect();
+    let words: Vec<String> = text.split_whitespace().map(plain_line).collect();
     let text = with_unbroken(&words.join(" "), width.saturating_sub(hang.len()));
     let lines = textwrap::wrap(&text, options).into_iter();
     lines.map(|line| line.replace(UNBROKEN, " ")).collect()
@@ -197,15 +198,15 @@ pub fn wrap_with_remedy(
     hang: usize,
 ) -> Vec<String> {
     if remedy.is_empty() {
-        return wrap(text, width, indent, hang);
+        return wrap_text(text, width, indent, hang);
     }
     let remedy = format!("-> {remedy}");
-    let together = wrap(&format!("{text} {remedy}"), width, indent, hang);
-    let mut apart = wrap(text, width, indent, hang);
-    if together.len() == apart.len() || length(&plain(&remedy)) + hang > width {
+    let together = wrap_text(&format!("{text} {remedy}"), width, indent, hang);
+    let mut apart = wrap_text(text, width, indent, hang);
+    if together.len() == apart.len() || length(&plain_line(&remedy)) + hang > width {
         return together;
     }
-    apart.extend(wrap(&remedy, width, hang, hang));
+    apart.extend(wrap_text(&remedy, width, hang, hang));
     apart
 }
 
@@ -217,15 +218,15 @@ mod tests {
     fn a_column_that_may_shrink_gives_way_until_the_line_fits() {
         let mut columns = Columns::new(&[("metric", Align::Left), ("change", Align::Right)]);
         columns.push(vec!["a_very_long_metric_name".into(), "+3.2%".into()]);
-        let widths = columns.widths(2, 24, &[0]);
-        let row = columns.rows(2, &widths, |_, text| text).next();
+        let widths = columns.fit_widths(2, 24, &[0]);
+        let row = columns.row_lines(2, &widths, |_, text| text).next();
         assert_eq!(row.as_deref(), Some("  a_very_long_..   +3.2%"));
     }
 
     #[test]
     fn text_is_wrapped_at_spaces_with_a_hanging_indent() {
         assert_eq!(
-            wrap("one two three four", 9, 1, 2),
+            wrap_text("one two three four", 9, 1, 2),
             [" one two", "  three", "  four"]
         );
     }
@@ -235,18 +236,18 @@ mod tests {
         let text = "Go on with `schedlab run --resume DIR`.";
         for width in [32, 12] {
             assert_eq!(
-                wrap(text, width, 0, 2),
+                wrap_text(text, width, 0, 2),
                 ["Go on with", "  `schedlab run --resume DIR`."]
             );
         }
-        let of_others = wrap("It said `no such file or directory`.", 12, 0, 2);
+        let of_others = wrap_text("It said `no such file or directory`.", 12, 0, 2);
         assert!(of_others.len() > 3, "{of_others:?}");
     }
 
     #[test]
     fn a_percentage_is_not_broken() {
         assert_eq!(
-            wrap("it is 44 % lower", 9, 0, 0),
+            wrap_text("it is 44 % lower", 9, 0, 0),
             ["it is", "44 %", "lower"]
         );
     }
@@ -255,9 +256,9 @@ mod tests {
     fn no_line_ends_with_a_space_whatever_its_style() {
         let mut columns = Columns::new(&[("metric", Align::Left), ("verdict", Align::Left)]);
         columns.push(vec!["a".into(), "same".into()]);
-        let widths = columns.widths(0, 40, &[]);
+        let widths = columns.fit_widths(0, 40, &[]);
         let row = columns
-            .rows(0, &widths, |_, text| format!("<{text}>"))
+            .row_lines(0, &widths, |_, text| format!("<{text}>"))
             .next();
         assert_eq!(row.as_deref(), Some("<a     >  <same>"));
     }

@@ -1,10 +1,10 @@
 //! Texts that differ in their numbers only, as one text with ranges: `the generator was
 //! late by 5 to 647 ms`.
 
-use crate::quantity::{round, with_unit};
+use crate::quantity::{round_digits, with_unit};
 
 /// Equal but for their numbers.
-pub fn alike(a: &str, b: &str) -> bool {
+pub fn is_alike(a: &str, b: &str) -> bool {
     let (a, b) = (pieces(a), pieces(b));
     a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.is_like(b))
 }
@@ -54,7 +54,7 @@ impl Piece<'_> {
         match self {
             Piece::Words(words) => (*words).to_owned(),
             Piece::Number(written) => match written.parse() {
-                Ok(number) if written.contains('.') => round(number, written),
+                Ok(number) if written.contains('.') => round_digits(number, written),
                 _ => (*written).to_owned(),
             },
             Piece::Time(ns) => with_unit(*ns, "ns"),
@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn texts_that_differ_in_their_numbers_only_are_alike() {
-        assert!(alike("late by 5.1ms, twice", "late by 647us, twice"));
-        assert!(alike("7 % of 9", "93.1 % of 10"));
-        assert!(!alike("7 % were late", "7 % were early"));
-        assert!(!alike("wakeup_p99 is late", "wakeup_p50 is late"));
+        assert!(is_alike("late by 5.1ms, twice", "late by 647us, twice"));
+        assert!(is_alike("7 % of 9", "93.1 % of 10"));
+        assert!(!is_alike("7 % were late", "7 % were early"));
+        assert!(!is_alike("wakeup_p99 is late", "wakeup_p50 is late"));
     }
 
     #[test]

@@ -34,7 +34,7 @@ const V2: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
 const HEADER_BYTES: usize = 40;
 
 /// A histogram of three digits, for any value.
-pub(crate) fn empty() -> Histogram<u64> {
+pub(crate) fn new_histogram() -> Histogram<u64> {
     // The precision is a constant that is known to be valid.
     #[allow(clippy::expect_used)]
     let mut histogram = Histogram::new(3).expect("three significant digits are valid");
@@ -44,7 +44,7 @@ pub(crate) fn empty() -> Histogram<u64> {
 
 /// Adds the intervals of a log up. `buffer` is scratch space.
 pub fn add_log(text: &[u8], into: &mut Histogram<u64>, buffer: &mut Vec<u8>) -> Result<(), String> {
-    for interval in intervals(text) {
+    for interval in read_intervals(text) {
         interval?.add_to(into, buffer)?;
     }
     Ok(())
@@ -66,7 +66,7 @@ pub struct Interval {
 }
 
 /// In the order of time.
-pub fn intervals(text: &[u8]) -> impl Iterator<Item = Result<Interval, String>> {
+pub fn read_intervals(text: &[u8]) -> impl Iterator<Item = Result<Interval, String>> {
     let found = IntervalLogIterator::new(text).filter_map(|entry| match entry {
         Err(e) => Some(Err(format!("not an interval log: {e:?}"))),
         Ok(LogEntry::Interval(interval)) => {

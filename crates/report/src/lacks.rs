@@ -40,7 +40,7 @@ impl fmt::Display for Lack {
 }
 
 /// Lacks of one run that is to answer by itself; empty where everything that decides was compared.
-pub fn lacks(table: &Table, results: &ResultSet) -> Vec<Lack> {
+pub fn find_lacks(table: &Table, results: &ResultSet) -> Vec<Lack> {
     let mut lacks: Vec<Lack> = of_state(results).into_iter().map(Lack::of_run).collect();
     let nothing = words::nothing_measured(table);
     lacks.extend(nothing.map(|what| Lack::of_run(what.trim_end_matches('.'))));
@@ -64,7 +64,7 @@ fn of_state(results: &ResultSet) -> Option<&'static str> {
 
 /// Results that cannot have a verdict, whatever was measured.
 fn without_verdicts(table: &Table, results: &ResultSet) -> Option<String> {
-    match (results.experiment.imported(), table.arms.len()) {
+    match (results.experiment.import_source(), table.arms.len()) {
         (Some(from), _) => Some(format!(
             "{} measured these runs, and no verdict is given on them",
             from.tool
@@ -82,7 +82,9 @@ fn of_cell(results: &ResultSet, index: usize, cell: &CellTable) -> Vec<Lack> {
     let mut found: Vec<String> = arms.collect();
     found.extend(vanished_of_plan(results, index, cell));
     let is_measured = |arm: &str| cell.not_measured.iter().all(|n| n.arm != arm);
-    let apart = cell.deciding().filter(|c| !c.aa && c.has_no_change());
+    let apart = cell
+        .deciding_comparisons()
+        .filter(|c| !c.aa && c.has_no_change());
     let apart = apart.filter(|c| is_measured(&c.arm) && is_measured(&c.baseline));
     found.extend(apart.map(|c| {
         let (metric, arm, baseline) = (&c.metric, &c.arm, &c.baseline);
@@ -97,7 +99,7 @@ fn of_cell(results: &ResultSet, index: usize, cell: &CellTable) -> Vec<Lack> {
 
 /// Metrics that the experiment names to decide, and that no trial of the cell has.
 fn vanished_of_plan(results: &ResultSet, index: usize, cell: &CellTable) -> Vec<String> {
-    if results.experiment.imported().is_some() {
+    if results.experiment.import_source().is_some() {
         return Vec::new();
     }
     let workload = &results.experiment.workloads[results.plan.cells[index].workload];
@@ -116,7 +118,7 @@ pub fn lost_places(results: &ResultSet) -> Option<String> {
         *counts.entry(trial.place.index).or_default() |= trial.is_ok();
     }
     let lost = counts.values().filter(|counts| !*counts).count();
-    let places = crate::quantity::count(lost, "place");
+    let places = crate::quantity::format_count(lost, "place");
     (lost > 0).then(|| format!("{places} of the plan: no trial counts"))
 }
 
@@ -129,7 +131,7 @@ pub(crate) struct Pair<'a> {
 
 impl Pair<'_> {
     /// Lacks of both: what one of them did not measure cannot be compared.
-    pub(crate) fn lacks(&self) -> Vec<String> {
+    pub(crate) fn common_lacks(&self) -> Vec<String> {
         let mut lacks = Vec::new();
         for (run, name) in self.runs.iter().zip(self.names) {
             lacks.extend(of_state(run).map(|what| format!("{name}: {what}")));
@@ -162,7 +164,7 @@ impl Pair<'_> {
             let (name, _) = sides.find(|(_, trials)| !has(trials, &metric))?;
             Some(format!("{place}: {metric} is in no trial of {name}"))
         };
-        let metrics = levels::metrics(a, cells.0, false).into_iter();
+        let metrics = levels::judged_metrics(a, cells.0, false).into_iter();
         metrics.filter_map(lacking).collect()
     }
 }

@@ -31,10 +31,10 @@ mod quantity;
 mod shift;
 mod words;
 
-pub use columns::wrap;
-pub use quantity::{count, signed_with_unit};
-pub use render::conclusion::sentences as conclusion;
-pub use render::hgrm::{ReportFile, files as hgrm_files};
+pub use columns::wrap_text;
+pub use quantity::{format_count, signed_with_unit};
+pub use render::conclusion::arm_sentences as conclusion;
+pub use render::hgrm::{ReportFile, hgrm_files};
 pub use render::json::render as json;
 pub use render::{FORMATS, Format, Options, ReportError};
 pub use table::{CellTable, Comparison, Table, Tally, Verdict};

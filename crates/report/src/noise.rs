@@ -17,7 +17,7 @@ pub(crate) enum Series {
 
 impl Series {
     /// The series of a cell, an arm and its baseline, by their indices in the plan of the run.
-    pub(crate) fn of(
+    pub(crate) fn from_results(
         results: &ResultSet,
         cell: usize,
         metric: &str,
@@ -25,15 +25,15 @@ impl Series {
         baseline: usize,
     ) -> Series {
         let trials = || results.trials.iter().map(|stored| &stored.trial);
-        let processes = results::turns::processes(trials(), cell, arm, baseline);
+        let processes = results::turns::find_processes(trials(), cell, arm, baseline);
         if processes.is_empty() {
             let ratios = log_ratios(trials(), cell, metric, arm, baseline);
             return Series::Blocks(ratios.iter().map(|ratio| ratio.x).collect());
         }
         // As of blocks, there are none of a metric that is compared by differences.
-        let by_ratios = results::turns::scale(&processes, metric) == Scale::Ratio;
+        let by_ratios = results::turns::choose_scale(&processes, metric) == Scale::Ratio;
         let processes = processes.iter().filter(|_| by_ratios);
-        let ratios = processes.map(|p| p.shifts(metric, Span::Whole, Scale::Ratio));
+        let ratios = processes.map(|p| p.pair_shifts(metric, Span::Whole, Scale::Ratio));
         Series::Turns(ratios.filter(|xs| !xs.is_empty()).collect())
     }
 
@@ -47,19 +47,19 @@ impl Series {
         baseline: usize,
     ) -> bool {
         let trials = || results.trials.iter().map(|stored| &stored.trial);
-        let processes = results::turns::processes(trials(), cell, arm, baseline);
+        let processes = results::turns::find_processes(trials(), cell, arm, baseline);
         let scale = match processes.is_empty() {
             true => {
-                let pairs = results::pairs(trials(), cell, metric, arm, baseline);
-                sample::scale(&pairs, sample::own(trials(), metric))
+                let pairs = results::pair_trials(trials(), cell, metric, arm, baseline);
+                sample::choose_scale(&pairs, sample::find_declaration(trials(), metric))
             }
-            false => results::turns::scale(&processes, metric),
+            false => results::turns::choose_scale(&processes, metric),
         };
         scale == Scale::Difference
     }
 
     /// Groups within which the log-ratios vary: all blocks, or the pairs of each process.
-    pub(crate) fn groups(&self) -> &[Vec<f64>] {
+    pub(crate) fn ratio_groups(&self) -> &[Vec<f64>] {
         match self {
             Series::Blocks(all) => std::slice::from_ref(all),
             Series::Turns(processes) => processes,
@@ -68,19 +68,25 @@ impl Series {
 
     /// Number of log-ratios.
     pub(crate) fn len(&self) -> usize {
-        self.groups().iter().map(Vec::len).sum()
+        self.ratio_groups().iter().map(Vec::len).sum()
     }
 
     /// Sum of the squares around the mean of each group, with its degrees of freedom.
-    pub(crate) fn squares(&self) -> (f64, u32) {
-        let moments = self.groups().iter().map(|group| Moments::of(group));
+    pub(crate) fn squares_and_freedom(&self) -> (f64, u32) {
+        let moments = self
+            .ratio_groups()
+            .iter()
+            .map(|group| Moments::from_values(group));
         moments.fold((0.0, 0), |(squares, freedom), m| {
-            (squares + m.squares(), freedom + m.count().saturating_sub(1))
+            (
+                squares + m.squared_deviations(),
+                freedom + m.count().saturating_sub(1),
+            )
         })
     }
 
     /// Number of blocks, which processes are where arms took turns.
-    pub(crate) fn blocks(&self) -> u32 {
+    pub(crate) fn count_blocks(&self) -> u32 {
         let count = match self {
             Series::Blocks(all) => all.len(),
             Series::Turns(processes) => processes.len(),
@@ -93,7 +99,7 @@ impl Series {
         match self {
             Series::Turns(processes) if !processes.is_empty() => {
                 let pairs = u32::try_from(self.len()).unwrap_or(u32::MAX);
-                Some((pairs / self.blocks()).max(1))
+                Some((pairs / self.count_blocks()).max(1))
             }
             _ => None,
         }

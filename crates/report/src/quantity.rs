@@ -20,11 +20,11 @@ pub fn with_unit(value: f64, unit: &str) -> String {
             "Hz",
         ),
         "%" => format!("{}%", significant(value)),
-        "count" | "" => thousands(value),
-        unit if unit.starts_with('/') => format!("{}{unit}", thousands(value)),
+        "count" | "" => format_thousands(value),
+        unit if unit.starts_with('/') => format!("{}{unit}", format_thousands(value)),
         unit => match unit.strip_prefix("1/") {
-            Some(per) => format!("{}/{per}", thousands(value)),
-            None => format!("{} {unit}", thousands(value)),
+            Some(per) => format!("{}/{per}", format_thousands(value)),
+            None => format!("{} {unit}", format_thousands(value)),
         },
     }
 }
@@ -32,7 +32,7 @@ pub fn with_unit(value: f64, unit: &str) -> String {
 fn duration(ns: f64) -> String {
     const UNITS: [(&str, f64); 3] = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
     if ns >= 6e10 {
-        return model::format_duration_ns(model::whole(ns));
+        return model::format_duration_ns(model::truncate_to_u64(ns));
     }
     scaled(ns, &UNITS, "ns")
 }
@@ -68,7 +68,7 @@ fn prefixed(value: f64, unit: &str) -> String {
 }
 
 /// `950`, `12.3k`, `4.56M`.
-pub fn thousands(value: f64) -> String {
+pub fn format_thousands(value: f64) -> String {
     let fits = |(_, size): &&(&str, f64)| value.abs() >= *size;
     match PREFIXES.iter().find(fits) {
         Some((prefix, size)) => format!("{}{prefix}", significant(value / size)),
@@ -93,7 +93,7 @@ fn significant(value: f64) -> String {
 }
 
 /// `number` in three digits if `written`, as which it was found, has more.
-pub fn round(number: f64, written: &str) -> String {
+pub fn round_digits(number: f64, written: &str) -> String {
     let digits = written.chars().filter(char::is_ascii_digit).count();
     match digits > 3 {
         true => significant(number),
@@ -102,7 +102,7 @@ pub fn round(number: f64, written: &str) -> String {
 }
 
 /// A ratio as a change: `+3.2%`, `-0.04%`, `x2.35` from a doubling on.
-pub fn change(ratio: f64) -> String {
+pub fn format_change(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     if ratio >= 1e6 {
         format!("x{ratio:.0e}")
@@ -134,7 +134,7 @@ pub fn difference_in_unit(value: f64, unit: &str) -> String {
 }
 
 /// A ratio as a factor, where all of a table have one form: `x0.58`, `x15.4`.
-pub fn factor(ratio: f64) -> String {
+pub fn format_factor(ratio: f64) -> String {
     match ratio >= 1e6 {
         true => format!("x{ratio:.0e}"),
         false => format!("x{}", significant(ratio)),
@@ -145,7 +145,7 @@ pub fn factor(ratio: f64) -> String {
 const MOST_TIMES: f64 = 1000.0;
 
 /// A ratio in words: `44 % lower`, `72 % higher`, `3.9 times as high`.
-pub fn difference(ratio: f64) -> String {
+pub fn describe_difference(ratio: f64) -> String {
     match () {
         () if ratio >= 2.0 => format!("{} times as high", times(ratio)),
         () if ratio > 1.0 => format!("{} % higher", off(ratio)),
@@ -156,7 +156,7 @@ pub fn difference(ratio: f64) -> String {
 
 /// The interval of a [`difference`]: `30 to 56 %`, `3.5 to 4.4 times`, and with its
 /// directions where the ends differ in them: `4 % lower to 33 % higher`.
-pub fn differences(low: f64, high: f64) -> String {
+pub fn describe_differences(low: f64, high: f64) -> String {
     if high < 1.0 {
         format!("{} to {} %", off(high), off(low))
     } else if low > 1.0 && high < 2.0 {
@@ -166,7 +166,11 @@ pub fn differences(low: f64, high: f64) -> String {
     } else if low >= 2.0 {
         format!("{} to {} times", times(low), times(high))
     } else {
-        format!("{} to {}", difference(low), difference(high))
+        format!(
+            "{} to {}",
+            describe_difference(low),
+            describe_difference(high)
+        )
     }
 }
 
@@ -188,9 +192,9 @@ fn times(ratio: f64) -> String {
 }
 
 /// A time as people plan with it: `40 seconds`, `4 minutes`, `3 hours`, `5 days`.
-pub fn about(ns: f64) -> String {
+pub fn format_rough_time(ns: f64) -> String {
     let (number, unit) = planned(ns);
-    count(number, unit)
+    format_count(number, unit)
 }
 
 /// The time of [`about`] where there is little room: `40 s`, `4 min`, `3 h`, `5 d`.
@@ -222,7 +226,7 @@ fn planned(ns: f64) -> (usize, &'static str) {
 }
 
 /// `1 block`, `3 blocks`.
-pub fn count(of: usize, what: &str) -> String {
+pub fn format_count(of: usize, what: &str) -> String {
     match of {
         1 => format!("1 {what}"),
         _ => format!("{of} {what}s"),
@@ -241,15 +245,15 @@ fn signed(value: f64, decimals: usize) -> String {
 }
 
 /// `[-20.1%, -9.0%]`.
-pub fn interval(low: f64, high: f64) -> String {
-    format!("[{}, {}]", change(low), change(high))
+pub fn format_interval(low: f64, high: f64) -> String {
+    format!("[{}, {}]", format_change(low), format_change(high))
 }
 
 /// The strength of an e-value in words, on Jeffreys' scale of evidence: its classes
 /// end at powers of the square root of 10 (Jeffreys, "Theory of Probability", appendix
 /// B; for e-values Vovk and Wang, "E-values: calibration, combination and
 /// applications", 2021).
-pub fn strength(e_value: f64) -> &'static str {
+pub fn describe_strength(e_value: f64) -> &'static str {
     match e_value {
         e if e < 1.0 => "none",
         e if e < 10f64.powf(0.5) => "slight",
@@ -261,7 +265,7 @@ pub fn strength(e_value: f64) -> &'static str {
 }
 
 /// An e-value, which matters by its order of magnitude only.
-pub fn evidence(e_value: f64) -> String {
+pub fn format_e_value(e_value: f64) -> String {
     if e_value >= 10_000.0 {
         format!("{e_value:.0e}")
     } else if e_value >= 10.0 {
@@ -275,7 +279,7 @@ pub fn evidence(e_value: f64) -> String {
 }
 
 /// A fraction in percent, without needless decimals: `95`, `99.9`.
-pub fn percent(fraction: f64) -> String {
+pub fn format_percent(fraction: f64) -> String {
     let text = format!("{:.3}", fraction * 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -313,35 +317,47 @@ mod tests {
 
     #[test]
     fn ratios_are_written_as_changes_and_as_factors_from_a_doubling_on() {
-        assert_eq!(change(1.032), "+3.2%");
-        assert_eq!(change(0.9996), "-0.04%");
-        assert_eq!(change(0.4), "-60.0%");
-        assert_eq!(change(2.35), "x2.35");
-        assert_eq!([factor(0.58), factor(15.42)], ["x0.58", "x15.4"]);
-        assert_eq!(change(1.0), "0.00%");
-        assert_eq!(change(0.999_999), "0.00%");
+        assert_eq!(format_change(1.032), "+3.2%");
+        assert_eq!(format_change(0.9996), "-0.04%");
+        assert_eq!(format_change(0.4), "-60.0%");
+        assert_eq!(format_change(2.35), "x2.35");
+        assert_eq!(
+            [format_factor(0.58), format_factor(15.42)],
+            ["x0.58", "x15.4"]
+        );
+        assert_eq!(format_change(1.0), "0.00%");
+        assert_eq!(format_change(0.999_999), "0.00%");
     }
 
     #[test]
     fn differences_are_said_in_words_with_their_direction() {
-        assert_eq!(difference(0.56), "44 % lower");
-        assert_eq!(difference(1.0126), "1.3 % higher");
-        assert_eq!(difference(3.9), "3.9 times as high");
-        assert_eq!(difference(1.0), "no difference");
-        assert_eq!(differences(0.44, 0.70), "30 to 56 %");
-        assert_eq!(differences(1.48, 1.9), "48 to 90 %");
-        assert_eq!(differences(3.45, 14.41), "3.5 to 14 times");
-        assert_eq!(difference(5000.0), "more than 1000 times as high");
-        assert_eq!(differences(90.0, 5e6), "90 to more than 1000 times");
-        assert_eq!(differences(5000.0, 5e6), "more than 1000 times");
-        assert_eq!(differences(0.96, 1.33), "4.0 % lower to 33 % higher");
-        assert_eq!(differences(1.5, 2.5), "50 % higher to 2.5 times as high");
+        assert_eq!(describe_difference(0.56), "44 % lower");
+        assert_eq!(describe_difference(1.0126), "1.3 % higher");
+        assert_eq!(describe_difference(3.9), "3.9 times as high");
+        assert_eq!(describe_difference(1.0), "no difference");
+        assert_eq!(describe_differences(0.44, 0.70), "30 to 56 %");
+        assert_eq!(describe_differences(1.48, 1.9), "48 to 90 %");
+        assert_eq!(describe_differences(3.45, 14.41), "3.5 to 14 times");
+        assert_eq!(describe_difference(5000.0), "more than 1000 times as high");
+        assert_eq!(
+            describe_differences(90.0, 5e6),
+            "90 to more than 1000 times"
+        );
+        assert_eq!(describe_differences(5000.0, 5e6), "more than 1000 times");
+        assert_eq!(
+            describe_differences(0.96, 1.33),
+            "4.0 % lower to 33 % higher"
+        );
+        assert_eq!(
+            describe_differences(1.5, 2.5),
+            "50 % higher to 2.5 times as high"
+        );
     }
 
     #[test]
     fn times_are_said_as_people_plan_with_them() {
-        let minutes = |n: f64| about(n * 60e9);
-        assert_eq!(about(1.0), "1 second");
+        let minutes = |n: f64| format_rough_time(n * 60e9);
+        assert_eq!(format_rough_time(1.0), "1 second");
         assert_eq!([minutes(0.5), minutes(3.2)], ["30 seconds", "4 minutes"]);
         assert_eq!([minutes(170.0), minutes(5e3)], ["3 hours", "4 days"]);
         let short = [20.0, 240.0, 9e3, 4e5].map(|seconds| in_short(seconds * 1e9));
@@ -350,29 +366,29 @@ mod tests {
 
     #[test]
     fn evidence_has_a_scale_in_words() {
-        let said = [0.3, 2.0, 5.0, 20.0, 60.0, 2e5].map(strength);
+        let said = [0.3, 2.0, 5.0, 20.0, 60.0, 2e5].map(describe_strength);
         let words = ["none", "slight", "some", "strong", "very strong", "extreme"];
         assert_eq!(said, words);
     }
 
     #[test]
     fn e_values_keep_their_order_of_magnitude() {
-        assert_eq!([evidence(312.4), evidence(19.9)], ["312", "19"]);
-        assert_eq!(evidence(2.0e9), "2e9");
-        assert_eq!(evidence(0.002), "<0.01");
+        assert_eq!([format_e_value(312.4), format_e_value(19.9)], ["312", "19"]);
+        assert_eq!(format_e_value(2.0e9), "2e9");
+        assert_eq!(format_e_value(0.002), "<0.01");
     }
 
     #[test]
     fn one_is_no_plural() {
         assert_eq!(
-            [count(1, "block"), count(3, "block")],
+            [format_count(1, "block"), format_count(3, "block")],
             ["1 block", "3 blocks"]
         );
     }
 
     #[test]
     fn a_confidence_is_written_without_needless_decimals() {
-        assert_eq!(percent(0.95), "95");
-        assert_eq!(percent(0.999), "99.9");
+        assert_eq!(format_percent(0.95), "95");
+        assert_eq!(format_percent(0.999), "99.9");
     }
 }

@@ -58,7 +58,7 @@ impl Shift {
     }
 
     /// Change of an effect from one run to another. Its interval holds wherever both of theirs hold.
-    pub fn between(then: &Shift, now: &Shift) -> Self {
+    pub fn between_runs(then: &Shift, now: &Shift) -> Self {
         let gap = |now: Option<f64>, then: Option<f64>| Some(now? - then?);
         Shift {
             value: now.value - then.value,
@@ -69,34 +69,34 @@ impl Shift {
     }
 
     /// Both ends of the interval.
-    pub fn bounds(&self) -> Option<(f64, f64)> {
+    pub fn interval_bounds(&self) -> Option<(f64, f64)> {
         self.low.zip(self.high)
     }
 
     /// `+3`, `-200 us`.
-    pub fn change(&self) -> String {
+    pub fn format_change(&self) -> String {
         signed_with_unit(self.value, &self.unit)
     }
 
     /// `[-219 us, -181 us]`.
-    pub fn interval(&self) -> Option<String> {
-        let (low, high) = self.bounds()?;
+    pub fn format_interval(&self) -> Option<String> {
+        let (low, high) = self.interval_bounds()?;
         let [low, high] = [low, high].map(|end| signed_with_unit(end, &self.unit));
         Some(format!("[{low}, {high}]"))
     }
 
     /// The change with its interval, where there is one.
     pub fn in_words(&self) -> String {
-        match self.interval() {
-            Some(interval) => format!("{} {interval}", self.change()),
-            None => self.change(),
+        match self.format_interval() {
+            Some(interval) => format!("{} {interval}", self.format_change()),
+            None => self.format_change(),
         }
     }
 }
 
 /// Scale of the bare figures of a metric: the difference where the experiment says so, and where one of
 /// them is 0 or below it.
-pub fn scale(own: Option<&Own>, figures: &[Vec<f64>; 2]) -> Scale {
+pub fn choose_scale(own: Option<&Own>, figures: &[Vec<f64>; 2]) -> Scale {
     let is_said = own.is_some_and(|own| own.scale == Scale::Difference);
     match is_said || figures.iter().flatten().any(|value| *value <= 0.0) {
         true => Scale::Difference,
@@ -105,6 +105,6 @@ pub fn scale(own: Option<&Own>, figures: &[Vec<f64>; 2]) -> Scale {
 }
 
 /// Declaration of a metric that the experiment defines.
-pub fn own<'a>(results: &'a ResultSet, metric: &str) -> Option<&'a Own> {
-    results::sample::own(results.trials.iter().map(|stored| &stored.trial), metric)
+pub fn find_declaration<'a>(results: &'a ResultSet, metric: &str) -> Option<&'a Own> {
+    results::sample::find_declaration(results.trials.iter().map(|stored| &stored.trial), metric)
 }

@@ -1,7 +1,10 @@
 //! Plain words for verdicts, warnings and states, shared by all renderers.
 
-use crate::fold::{alike, in_ranges};
-use crate::quantity::{count, difference, differences, evidence, in_short, percent, strength};
+use crate::fold::{in_ranges, is_alike};
+use crate::quantity::{
+    describe_difference, describe_differences, describe_strength, format_count, format_e_value,
+    format_percent, in_short,
+};
 use crate::render::{arms, conclusion};
 use crate::table::across::Sequential;
 use crate::table::across::sequential::{Apart, Level, Row};
@@ -13,7 +16,7 @@ use crate::table::{
 use model::{Better, Severity};
 
 /// Line about an arm that was compared in no cell.
-pub fn tally(tally: &Tally) -> String {
+pub fn tally_line(tally: &Tally) -> String {
     let missing = cells_not_measured(tally);
     format!("{}: compared in no cell{missing}", tally.arm)
 }
@@ -21,12 +24,12 @@ pub fn tally(tally: &Tally) -> String {
 fn cells_not_measured(tally: &Tally) -> String {
     match tally.cells_not_measured {
         0 => String::new(),
-        cells => format!("; {} not measured", count(cells, "cell")),
+        cells => format!("; {} not measured", format_count(cells, "cell")),
     }
 }
 
 /// Result of the A/A arm, in one sentence.
-pub fn aa(tally: &Tally) -> String {
+pub fn aa_sentence(tally: &Tally) -> String {
     let Tally { arm, .. } = tally;
     let total = tally.total();
     let missing = cells_not_measured(tally);
@@ -47,10 +50,13 @@ pub fn aa(tally: &Tally) -> String {
 
 /// In the place of an answer, where no trial counts.
 pub fn nothing_measured(table: &Table) -> Option<String> {
-    let reasons: Vec<&str> = table.excluded.iter().map(Excluded::headline).collect();
+    let reasons: Vec<&str> = table.excluded.iter().map(Excluded::first_line).collect();
     let TrialCounts { void, failed, .. } = table.trials;
     let why = most_common(&reasons);
-    let of_it = reasons.iter().filter(|reason| alike(reason, &why)).count();
+    let of_it = reasons
+        .iter()
+        .filter(|reason| is_alike(reason, &why))
+        .count();
     let share = match of_it < void + failed && of_it > 0 {
         true => format!(" ({of_it} of them)"),
         false => String::new(),
@@ -70,7 +76,7 @@ pub fn cell_not_measured(cell: &CellTable) -> Option<String> {
     let reasons = cell.not_measured.iter().map(|n| n.why.as_str());
     let reasons: Vec<&str> = reasons.filter(|why| !why.is_empty()).collect();
     let common = most_common(&reasons);
-    let why = match reasons.iter().all(|why| alike(why, &common)) {
+    let why = match reasons.iter().all(|why| is_alike(why, &common)) {
         true => common,
         false => why_of_each(cell),
     };
@@ -111,7 +117,7 @@ fn all_lost(void: usize, failed: usize, why: &str) -> String {
 pub const ONE_ARM: &str = "One arm alone: it is summarised, and compared with nothing.";
 
 /// The sentences on top of a report.
-pub fn summary(table: &Table) -> Vec<String> {
+pub fn summary_sentences(table: &Table) -> Vec<String> {
     if let Some(nothing) = nothing_measured(table) {
         return vec![nothing];
     }
@@ -119,8 +125,8 @@ pub fn summary(table: &Table) -> Vec<String> {
         return sequential_runs(table, sequential);
     }
     let mut lines: Vec<String> = Vec::new();
-    lines.extend(conclusion::sentences(table));
-    lines.extend(arms::among(table));
+    lines.extend(conclusion::arm_sentences(table));
+    lines.extend(arms::describe_ranking(table));
     if table.tallies.is_empty() {
         lines.push(ONE_ARM.to_owned());
     }
@@ -185,9 +191,9 @@ fn set_apart(table: &Table, sequential: &Sequential, arm: &str) -> Option<String
     let largest = apart.iter().max_by(|a, b| size(a.1).total_cmp(&size(b.1)));
     let largest = largest.and_then(|(row, change)| {
         let (low, high) = change.low.zip(change.high)?;
-        let by = difference(change.ratio?);
+        let by = describe_difference(change.ratio?);
         let metric = &row.measured.metric;
-        let between = differences(low, high);
+        let between = describe_differences(low, high);
         Some(format!(
             "; the largest: {}, {metric} {by} ({between})",
             row.cell
@@ -197,7 +203,7 @@ fn set_apart(table: &Table, sequential: &Sequential, arm: &str) -> Option<String
         "{arm} beside {}: in {} of {} the interval for independent runs leaves out \"no change\"{}.",
         table.baseline(),
         apart.len(),
-        count(with_interval, "figure"),
+        format_count(with_interval, "figure"),
         largest.unwrap_or_default()
     ))
 }
@@ -208,8 +214,8 @@ pub fn error_rate(table: &Table) -> Option<String> {
     let is_compared = table.tallies.iter().any(|tally| tally.total() > 0);
     is_compared.then(|| format!(
         "Each better or worse has at most a {} % chance to be a false call; same means within {} %.",
-        percent(1.0 - experiment.confidence),
-        percent(experiment.smallest_effect)
+        format_percent(1.0 - experiment.confidence),
+        format_percent(experiment.smallest_effect)
     ))
 }
 
@@ -218,7 +224,7 @@ const MANY_BLOCKS: u32 = 1000;
 
 /// The notes to show below each row of a table: notes that neighbours share are below the last
 /// of them, with their number.
-pub fn notes(rows: &[&Comparison]) -> Vec<Vec<String>> {
+pub fn row_notes(rows: &[&Comparison]) -> Vec<Vec<String>> {
     let same = rows.chunk_by(|a, b| a.notes == b.notes);
     let below = same.flat_map(|same| {
         let last = same.last().map_or(&[][..], |row| row.notes.as_slice());
@@ -251,7 +257,7 @@ pub fn more_time(comparison: &Comparison) -> Option<MoreTime> {
 }
 
 /// `12`, or `5, 4 min more` where more blocks would probably decide.
-pub fn blocks(comparison: &Comparison) -> String {
+pub fn blocks_word(comparison: &Comparison) -> String {
     let blocks = comparison.blocks;
     match more_time(comparison) {
         Some(more) if more.at_least => format!("{blocks}, >{} more", in_short(more.ns)),
@@ -263,7 +269,7 @@ pub fn blocks(comparison: &Comparison) -> String {
 /// The verdict, with a star if it does not hold among all the others: `was better` where later
 /// blocks took it back.
 pub fn marked_verdict(comparison: &Comparison) -> String {
-    let verdict = verdict(comparison);
+    let verdict = verdict_word(comparison);
     match (comparison.withdrawn, comparison.survives_ebh) {
         (Some(earlier), _) => format!("was {}", earlier.as_str()),
         (None, Some(false)) => format!("{verdict}*"),
@@ -273,7 +279,7 @@ pub fn marked_verdict(comparison: &Comparison) -> String {
 
 /// The word of a verdict. What has no block was not compared, which is not the same as
 /// unknown.
-pub fn verdict(comparison: &Comparison) -> &'static str {
+pub fn verdict_word(comparison: &Comparison) -> &'static str {
     match comparison.blocks {
         0 => "not compared",
         _ => comparison.verdict.as_str(),
@@ -286,7 +292,13 @@ pub fn strength_of(comparison: &Comparison) -> String {
     let e_value = comparison.e_value;
     e_value.map_or_else(
         || "-".to_owned(),
-        |e_value| format!("{} ({})", strength(e_value), evidence(e_value)),
+        |e_value| {
+            format!(
+                "{} ({})",
+                describe_strength(e_value),
+                format_e_value(e_value)
+            )
+        },
     )
 }
 
@@ -303,12 +315,12 @@ pub fn scale_of_evidence(experiment: &ExperimentInfo, in_words: bool) -> String 
 
 /// The e-value at which a comparison is decided.
 pub fn deciding_e_value(experiment: &ExperimentInfo) -> String {
-    evidence((1.0 / (1.0 - experiment.confidence)).round())
+    format_e_value((1.0 / (1.0 - experiment.confidence)).round())
 }
 
 /// A metric as people say it: `p99 of wakeups`, `median of requests`, `requests per
 /// second`, `hackbench time`.
-pub fn metric(name: &str) -> String {
+pub fn metric_name(name: &str) -> String {
     if let Some(what) = name.strip_suffix("_per_sec") {
         return format!("{} per second", what.replace('_', " "));
     }
@@ -345,22 +357,22 @@ fn percentile(digits: &str) -> String {
 pub fn not_surviving(experiment: &ExperimentInfo) -> String {
     format!(
         "holds by itself, but not when all comparisons are looked at together (e-BH at {} %)",
-        percent(1.0 - experiment.confidence)
+        format_percent(1.0 - experiment.confidence)
     )
 }
 
 /// One sentence that says what a verdict means here.
-pub fn meaning(comparison: &Comparison, smallest_effect: f64) -> String {
+pub fn verdict_meaning(comparison: &Comparison, smallest_effect: f64) -> String {
     let c = comparison;
     let (arm, baseline, metric) = (&c.arm, &c.baseline, &c.metric);
-    let chance = percent(1.0 - c.confidence);
+    let chance = format_percent(1.0 - c.confidence);
     let effect = c.smallest_effect(smallest_effect);
     match c.verdict {
         Verdict::Better | Verdict::Worse => format!(
             "{arm} is {} than {baseline} in {metric} ({}). The chance that blocks like these \
              ever call a difference where there is none is at most {chance} %.",
             c.verdict.as_str(),
-            direction(c.better),
+            direction_word(c.better),
         ),
         Verdict::Same => format!(
             "Whatever the difference between {arm} and {baseline} in {metric} is, it is smaller \
@@ -415,7 +427,7 @@ pub fn notice_trials(notice: &Notice) -> String {
 
 /// A warning with its trials: `20 x: the generator was late by 5 to 647 ms (fifo 9,
 /// weight-1000 6)`.
-pub fn notice(notice: &Notice) -> String {
+pub fn notice_line(notice: &Notice) -> String {
     match notice.trials {
         0 => notice.what.clone(),
         trials => format!("{trials} x: {} ({})", notice.what, by_arm(&notice.arms)),
@@ -428,7 +440,7 @@ pub fn excluded_by_kind(excluded: &[Excluded]) -> Vec<String> {
     let mut groups: Vec<Vec<&Excluded>> = Vec::new();
     for trial in excluded {
         let same = |group: &&mut Vec<&Excluded>| {
-            group[0].state == trial.state && alike(group[0].headline(), trial.headline())
+            group[0].state == trial.state && is_alike(group[0].first_line(), trial.first_line())
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.push(trial),
@@ -440,10 +452,10 @@ pub fn excluded_by_kind(excluded: &[Excluded]) -> Vec<String> {
 }
 
 fn of_a_kind(trials: &[&Excluded]) -> String {
-    let reasons: Vec<&str> = trials.iter().map(|trial| trial.headline()).collect();
+    let reasons: Vec<&str> = trials.iter().map(|trial| trial.first_line()).collect();
     let mut arms = Vec::new();
     for trial in trials {
-        ArmTrials::count(&mut arms, &trial.arm);
+        ArmTrials::add_trial(&mut arms, &trial.arm);
     }
     let state = trials.first().map_or("", |trial| &trial.state);
     let (number, why) = (trials.len(), in_ranges(&reasons));
@@ -462,7 +474,7 @@ pub fn by_arm(arms: &[ArmTrials]) -> String {
     named.join(", ")
 }
 
-pub fn direction(better: Better) -> &'static str {
+pub fn direction_word(better: Better) -> &'static str {
     match better {
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
@@ -470,7 +482,7 @@ pub fn direction(better: Better) -> &'static str {
     }
 }
 
-pub fn severity(severity: Severity) -> &'static str {
+pub fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Serious => "serious",
         Severity::Caution => "caution",
@@ -479,8 +491,8 @@ pub fn severity(severity: Severity) -> &'static str {
 }
 
 /// `96 trials: 94 ok, 1 void, 1 failed`; `24 trials, all ok`.
-pub fn trials(counts: &TrialCounts) -> String {
-    let all = count(counts.total(), "trial");
+pub fn count_trials(counts: &TrialCounts) -> String {
+    let all = format_count(counts.total(), "trial");
     if counts.ok == counts.total() {
         return format!("{all}, all ok");
     }
@@ -494,7 +506,7 @@ pub fn trials(counts: &TrialCounts) -> String {
 
 /// The trials, and the time that the run took: `24 trials, all ok, in 3m10s`.
 pub fn trials_and_time(table: &Table) -> String {
-    let trials = trials(&table.trials);
+    let trials = count_trials(&table.trials);
     match table.took_ns {
         0 => trials,
         ns => format!(
@@ -518,7 +530,7 @@ fn whole_seconds(ns: u64) -> u64 {
 }
 
 /// When the run began, to the second: `2026-11-21T19:16:06Z`.
-pub fn created(experiment: &ExperimentInfo) -> String {
+pub fn created_time(experiment: &ExperimentInfo) -> String {
     match experiment.created.split_once('.') {
         Some((seconds, _)) => format!("{seconds}Z"),
         None => experiment.created.clone(),
@@ -526,7 +538,7 @@ pub fn created(experiment: &ExperimentInfo) -> String {
 }
 
 /// Kernel, CPUs and target in one line.
-pub fn machine(table: &Table) -> String {
+pub fn machine_line(table: &Table) -> String {
     let system = &table.system;
     if let Some(sequential) = &table.across.sequential {
         let known = [&system.cpu_model, &system.kernel_release];
@@ -553,19 +565,19 @@ mod tests {
 
     #[test]
     fn metrics_are_named_as_people_say_them() {
-        assert_eq!(metric("wakeup_p99"), "p99 of wakeups");
-        assert_eq!(metric("request_p50"), "median of requests");
-        assert_eq!(metric("request_p999"), "p99.9 of requests");
-        assert_eq!(metric("wakeup_max"), "longest of wakeups");
-        assert_eq!(metric("requests_per_sec"), "requests per second");
-        assert_eq!(metric("hackbench_time"), "hackbench time");
-        assert_eq!(metric("wall_time"), "wall time");
-        assert_eq!(metric("goodput"), "goodput");
+        assert_eq!(metric_name("wakeup_p99"), "p99 of wakeups");
+        assert_eq!(metric_name("request_p50"), "median of requests");
+        assert_eq!(metric_name("request_p999"), "p99.9 of requests");
+        assert_eq!(metric_name("wakeup_max"), "longest of wakeups");
+        assert_eq!(metric_name("requests_per_sec"), "requests per second");
+        assert_eq!(metric_name("hackbench_time"), "hackbench time");
+        assert_eq!(metric_name("wall_time"), "wall time");
+        assert_eq!(metric_name("goodput"), "goodput");
     }
 
     #[test]
     fn only_trials_that_there_are_are_counted() {
-        let counts = |ok, void, failed| trials(&TrialCounts { ok, void, failed });
+        let counts = |ok, void, failed| count_trials(&TrialCounts { ok, void, failed });
         assert_eq!(counts(24, 0, 0), "24 trials, all ok");
         assert_eq!(counts(1, 0, 0), "1 trial, all ok");
         assert_eq!(counts(4, 1, 0), "5 trials: 4 ok, 1 void");

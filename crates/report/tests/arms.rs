@@ -28,8 +28,10 @@ fn results(times: [f64; 4]) -> ResultSet {
 
 fn rendered(results: &ResultSet, format: &str) -> String {
     let table = Table::from_results(results);
-    let format = Format::named(format).unwrap();
-    let text = format.render(&table, results, &Options::default()).unwrap();
+    let format = Format::find_by_name(format).unwrap();
+    let text = format
+        .render_report(&table, results, &Options::default())
+        .unwrap();
     let text = text.into_string().replace("\\_", "_");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -24,8 +24,10 @@ fn text(table: &Table, results: &ResultSet, width: usize, full: bool) -> String 
         full,
         ..Options::default()
     };
-    let text = Format::named("text").unwrap();
-    text.render(table, results, &options).unwrap().into_string()
+    let text = Format::find_by_name("text").unwrap();
+    text.render_report(table, results, &options)
+        .unwrap()
+        .into_string()
 }
 
 #[test]
@@ -79,7 +81,9 @@ fn the_meaning_of_the_star_is_there_where_a_star_is() {
         let is_small = comparison.arm == "slice=0.3ms" && comparison.metric == "request_p50";
         comparison.survives_ebh = Some(!is_small);
     }
-    let starred = table.comparisons().any(|c| c.survives_ebh == Some(false));
+    let starred = table
+        .all_comparisons()
+        .any(|c| c.survives_ebh == Some(false));
     assert!(starred, "one has a star");
     let short = text(&table, &results, 100, false);
     assert!(!short.contains('*'), "{short}");

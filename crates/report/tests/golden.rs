@@ -23,9 +23,9 @@ fn report(scenario: &Scenario, format: &str) -> String {
 }
 
 fn rendered(format: &str, table: &Table, results: &ResultSet, options: &Options) -> String {
-    let format = Format::named(format).unwrap();
+    let format = Format::find_by_name(format).unwrap();
     format
-        .render(table, results, options)
+        .render_report(table, results, options)
         .unwrap()
         .into_string()
 }
@@ -205,7 +205,7 @@ fn a_report_made_twice_from_one_directory_is_the_same_to_the_byte() {
         let of = |results| {
             let table = Table::from_results(results);
             format
-                .render(&table, results, &Options::default())
+                .render_report(&table, results, &Options::default())
                 .unwrap()
                 .into_string()
         };
@@ -236,7 +236,7 @@ fn no_line_of_the_terminal_report_is_wider_than_the_terminal() {
 fn the_levels_of_a_row_differ_by_its_change() {
     let (_dir, results) = stored(&synthetic::quickstart());
     let table = Table::from_results(&results);
-    let compared = table.comparisons().filter_map(|c| {
+    let compared = table.all_comparisons().filter_map(|c| {
         let levels = c.arm_level? / c.baseline_level?;
         Some((levels, c.ratio?))
     });
@@ -386,7 +386,7 @@ fn pictures_come_before_tables_and_what_does_not_follow_is_folded() {
 fn each_comparison_has_a_row_of_its_own() {
     let rows = report(&synthetic::quickstart(), "comparisons");
     let (_dir, results) = stored(&synthetic::quickstart());
-    let all = Table::from_results(&results).comparisons().count();
+    let all = Table::from_results(&results).all_comparisons().count();
     assert_eq!(rows.lines().count(), 1 + all);
     let row = rows.lines().find(|row| row.starts_with("hackbench 4,"));
     let row: Vec<&str> = row.unwrap().split(',').collect();

@@ -89,9 +89,9 @@ fn rendered(format: &str) -> String {
         full: true,
         ..Options::default()
     };
-    let format = Format::named(format).unwrap();
+    let format = Format::find_by_name(format).unwrap();
     format
-        .render(&table, &results, &options)
+        .render_report(&table, &results, &options)
         .unwrap()
         .into_string()
 }
@@ -120,7 +120,7 @@ fn no_terminal_obeys_a_report() {
 fn no_terminal_obeys_a_comparison_or_a_forecast() {
     let (a, b) = (hostile(), hostile());
     let side = |label, results| Side { label, results };
-    is_plain(&side_by_side(side(EVIL, &a), side("b", &b), true).text(100));
+    is_plain(&side_by_side(side(EVIL, &a), side("b", &b), true).to_text(100));
     let question = Question {
         times_ns: vec![60_000_000_000],
         effect: Some(0.03),
@@ -129,7 +129,7 @@ fn no_terminal_obeys_a_comparison_or_a_forecast() {
         results: &a,
         setup_ns: 0,
     };
-    is_plain(&Forecast::new(&a.experiment, &[source], &question).text());
+    is_plain(&Forecast::new(&a.experiment, &[source], &question).to_text());
 }
 
 /// The markup that a report has by itself: lines that are shown when somebody asks for them.
@@ -186,9 +186,9 @@ fn a_spreadsheet_calculates_nothing() {
         stored.trial.cell = "@SUM(1+1)".to_owned();
     }
     let table = Table::from_results(&results);
-    let csv = Format::named("csv").unwrap();
+    let csv = Format::find_by_name("csv").unwrap();
     let text = csv
-        .render(&table, &results, &Options::default())
+        .render_report(&table, &results, &Options::default())
         .unwrap()
         .into_string();
     assert!(text.contains("'=cmd|") && text.contains("'@SUM("));

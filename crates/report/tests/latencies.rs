@@ -62,9 +62,9 @@ fn rendered(results: &ResultSet, format: &str, full: bool) -> String {
         full,
         ..Options::default()
     };
-    let format = Format::named(format).unwrap();
+    let format = Format::find_by_name(format).unwrap();
     format
-        .render(&Table::from_results(results), results, &options)
+        .render_report(&Table::from_results(results), results, &options)
         .unwrap()
         .into_string()
 }

@@ -32,9 +32,9 @@ fn reports_of(
     let table = Table::from_results(&results);
     let formats = ["text", "lkml", "markdown", "html", "junit"];
     let of = |name| {
-        let format = Format::named(name).unwrap();
+        let format = Format::find_by_name(name).unwrap();
         format
-            .render(&table, &results, &Options::default())
+            .render_report(&table, &results, &Options::default())
             .unwrap()
             .into_string()
     };

@@ -82,8 +82,8 @@ fn pictures_of_latency_say_which_arm_was_overloaded() {
     let page = |when: fn(u32) -> bool| {
         let results = results(dir.path(), when);
         let table = Table::from_results(&results);
-        let html = Format::named("html").unwrap();
-        html.render(&table, &results, &Options::default())
+        let html = Format::find_by_name("html").unwrap();
+        html.render_report(&table, &results, &Options::default())
             .unwrap()
             .into_string()
     };

@@ -62,9 +62,9 @@ fn log(requests: u64) -> Vec<u8> {
 
 fn report(results: &ResultSet, format: &str) -> String {
     let table = Table::from_results(results);
-    let format = Format::named(format).unwrap();
+    let format = Format::find_by_name(format).unwrap();
     format
-        .render(&table, results, &Options::default())
+        .render_report(&table, results, &Options::default())
         .unwrap()
         .into_string()
 }

@@ -68,8 +68,8 @@ fn every_format_has_a_mark_for_it_which_is_no_verdict() {
         ("json", r#""withdrawn": "better""#),
         ("junit", r#"type="was better""#),
     ] {
-        let text = Format::named(format).unwrap();
-        let text = text.render(&table, &results, &Options::default());
+        let text = Format::find_by_name(format).unwrap();
+        let text = text.render_report(&table, &results, &Options::default());
         let text = text.unwrap().into_string();
         assert!(text.contains(mark), "{format}: {text}");
         assert!(!text.contains("batch is better"), "{format}: {text}");
@@ -84,8 +84,10 @@ fn every_format_has_a_mark_for_it_which_is_no_verdict() {
             );
         }
     }
-    let csv = Format::named("comparisons").unwrap();
-    let csv = csv.render(&table, &results, &Options::default()).unwrap();
+    let csv = Format::find_by_name("comparisons").unwrap();
+    let csv = csv
+        .render_report(&table, &results, &Options::default())
+        .unwrap();
     let csv = csv.into_string();
     assert!(csv.lines().next().unwrap().ends_with(",withdrawn"));
     let mut rows = csv.lines().filter(|row| row.ends_with(",better"));
@@ -98,8 +100,10 @@ fn a_mail_has_one_convention_of_signs_and_no_comparison_twice() {
     synthetic::write(dir.path(), &synthetic::quickstart()).unwrap();
     let results = ResultSet::read(dir.path()).unwrap();
     let table = Table::from_results(&results);
-    let mail = Format::named("lkml").unwrap();
-    let mail = mail.render(&table, &results, &Options::default()).unwrap();
+    let mail = Format::find_by_name("lkml").unwrap();
+    let mail = mail
+        .render_report(&table, &results, &Options::default())
+        .unwrap();
     let mail = mail.into_string();
     let (classic, beside) = mail.split_once("Raw data of").unwrap();
     assert!(classic.contains("wakeup_p99 (lower is better): batch"));

@@ -22,7 +22,7 @@ pub enum Bound {
 }
 
 /// `None`: the metric is what it says.
-pub fn bound(trial: &Trial, metric: &str) -> Option<Bound> {
+pub fn find_bound(trial: &Trial, metric: &str) -> Option<Bound> {
     let mark = trial.metric(MARK).filter(|_| metric == METRIC)?;
     match mark.value {
         value if value < 0.0 => Some(Bound::Lower),

@@ -53,7 +53,7 @@ pub fn trace_in(trial: &Path) -> PathBuf {
 pub const TRIAL: &str = "trial.json";
 
 /// A name that is one path component without spaces, whatever was in it.
-pub fn plain(name: &str) -> String {
+pub fn plain_name(name: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || "._%=+,-".contains(c);
     let name = name.trim_start_matches('.').chars();
     name.map(|c| if keep(c) { c } else { '-' }).collect()
@@ -81,7 +81,7 @@ fn most_of(name: &str) -> MostJson {
     }
 }
 
-pub(crate) fn io<'a>(
+pub(crate) fn io_error<'a>(
     step: &'static str,
     path: &'a Path,
 ) -> impl FnOnce(io::Error) -> ResultsError + 'a {
@@ -96,7 +96,7 @@ pub(crate) fn io<'a>(
 pub(crate) fn open(path: &Path) -> Result<fs::File, ResultsError> {
     open_file_here(path).map_err(|error| match error.kind() {
         ErrorKind::InvalidInput => ResultsError::NotAFile(path.to_owned()),
-        _ => io("opening", path)(error),
+        _ => io_error("opening", path)(error),
     })
 }
 
@@ -112,7 +112,7 @@ pub fn read_within(path: &Path, most_bytes: u64) -> Result<Vec<u8>, ResultsError
             path: path.to_owned(),
             most_bytes,
         },
-        _ => io("reading", path)(error),
+        _ => io_error("reading", path)(error),
     })
 }
 
@@ -127,23 +127,24 @@ pub(crate) fn read_json_and_size<T: DeserializeOwned>(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let most = most_of(&name);
     let text = read_within(path, most.bytes)?;
-    let value = doors::read::json(&text, most.values).map_err(|source| ResultsError::Json {
-        path: path.to_owned(),
-        source,
-    })?;
+    let value =
+        doors::read::parse_json(&text, most.values).map_err(|source| ResultsError::Json {
+            path: path.to_owned(),
+            source,
+        })?;
     Ok((value, text.len() as u64))
 }
 
 /// Readers see the old file or the new one, also after the machine lost power.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    written::write_file_durably(path, bytes).map_err(io("writing", path))
+    written::write_file_durably(path, bytes).map_err(io_error("writing", path))
 }
 
 pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), ResultsError> {
-    write_whole(path, &json(path, value)?)
+    write_whole(path, &to_json(path, value)?)
 }
 
-pub(crate) fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, ResultsError> {
+pub(crate) fn to_json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, ResultsError> {
     let mut bytes = serde_json::to_vec_pretty(value).map_err(|source| ResultsError::Json {
         path: path.to_owned(),
         source,
@@ -153,9 +154,9 @@ pub(crate) fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, Resu
 }
 
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    let mut file = written::create_file(path).map_err(io("creating", path))?;
-    file.write_all(bytes).map_err(io("writing", path))?;
-    file.sync_all().map_err(io("syncing", path))
+    let mut file = written::create_file(path).map_err(io_error("creating", path))?;
+    file.write_all(bytes).map_err(io_error("writing", path))?;
+    file.sync_all().map_err(io_error("syncing", path))
 }
 
 #[cfg(test)]
@@ -164,8 +165,8 @@ mod tests {
 
     #[test]
     fn plain_names_are_single_path_components() {
-        assert_eq!(plain("a/b c..%=+"), "a-b-c..%=+");
-        assert_eq!(plain("../x"), "-x");
-        assert_eq!(plain(".."), "");
+        assert_eq!(plain_name("a/b c..%=+"), "a-b-c..%=+");
+        assert_eq!(plain_name("../x"), "-x");
+        assert_eq!(plain_name(".."), "");
     }
 }

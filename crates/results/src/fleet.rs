@@ -7,7 +7,7 @@
 //!   manifest.json …         all of them merged, made anew at each end of the run
 //! ```
 
-use crate::files::{self, io, read_json, write_json, write_whole};
+use crate::files::{self, io_error, read_json, write_json, write_whole};
 use crate::merge::{self, Part};
 use crate::write::{Held, is_directory};
 use crate::{Manifest, ResultsError};
@@ -50,13 +50,13 @@ impl FleetDir {
             let name = format!("{NODES}/{}", files::EXPERIMENT_SOURCE);
             self.held.write_new(&name, text.as_bytes())?;
         }
-        let experiment = files::json(&nodes, experiment)?;
+        let experiment = files::to_json(&nodes, experiment)?;
         self.held.write_new(&experiment_file(), &experiment)
     }
 
     /// Removes one in which nothing was begun; `false` where something was.
     pub fn discard(&self) -> bool {
-        let is_new = self.runs().is_ok_and(|runs| runs.is_empty());
+        let is_new = self.find_runs().is_ok_and(|runs| runs.is_empty());
         if is_new {
             self.held.remove_made();
         }
@@ -78,32 +78,32 @@ impl FleetDir {
     }
 
     /// The experiment of all machines.
-    pub fn experiment(&self) -> Result<Experiment, ResultsError> {
-        self.held.experiment()
+    pub fn read_experiment(&self) -> Result<Experiment, ResultsError> {
+        self.held.read_experiment()
     }
 
     /// Stores the same experiment with another end.
-    pub fn extend(&mut self, experiment: &Experiment) -> Result<(), ResultsError> {
-        self.held.extend(experiment)
+    pub fn extend_experiment(&mut self, experiment: &Experiment) -> Result<(), ResultsError> {
+        self.held.extend_experiment(experiment)
     }
 
     /// The experiment as it was written, if there was a file.
-    pub fn source(&self) -> Option<String> {
+    pub fn read_source(&self) -> Option<String> {
         small_file_text(self.nodes().join(files::EXPERIMENT_SOURCE)).ok()
     }
 
     /// The results directory of a machine.
-    pub fn of(&self, machine: &str) -> PathBuf {
-        self.nodes().join(files::plain(machine))
+    pub fn machine_dir(&self, machine: &str) -> PathBuf {
+        self.nodes().join(files::plain_name(machine))
     }
 
     /// The results directories that are there, by the names of their machines.
-    pub fn runs(&self) -> Result<Vec<(String, PathBuf)>, ResultsError> {
+    pub fn find_runs(&self) -> Result<Vec<(String, PathBuf)>, ResultsError> {
         let nodes = self.nodes();
-        let entries = fs::read_dir(&nodes).map_err(io("reading", &nodes))?;
+        let entries = fs::read_dir(&nodes).map_err(io_error("reading", &nodes))?;
         let mut runs = Vec::new();
         for entry in entries {
-            let entry = entry.map_err(io("reading", &nodes))?;
+            let entry = entry.map_err(io_error("reading", &nodes))?;
             if entry.path().join(files::MANIFEST).exists() {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 runs.push((name, entry.path()));
@@ -114,13 +114,13 @@ impl FleetDir {
     }
 
     /// Puts the merged results of these runs in the place of those of before.
-    pub fn merge(&self, parts: &[Part], manifest: Manifest) -> Result<(), ResultsError> {
+    pub fn merge_runs(&self, parts: &[Part], manifest: Manifest) -> Result<(), ResultsError> {
         let new = self.dir().join(format!("{}merged", files::PARTIAL));
         self.held.remove_below(&new)?;
-        merge::merge(parts, &new, manifest)?;
+        merge::merge_runs(parts, &new, manifest)?;
         let merged: Experiment = read_json(&new.join(files::EXPERIMENT))?;
         let of_all = Experiment {
-            target: self.experiment()?.target,
+            target: self.read_experiment()?.target,
             ..merged
         };
         write_json(&new.join(files::EXPERIMENT), &of_all)?;
@@ -128,10 +128,10 @@ impl FleetDir {
         for old in files::OWN {
             self.held.remove_below(&self.dir().join(old))?;
         }
-        let entries = fs::read_dir(&new).map_err(io("reading", &new))?;
+        let entries = fs::read_dir(&new).map_err(io_error("reading", &new))?;
         let mut names = Vec::new();
         for entry in entries {
-            names.push(entry.map_err(io("reading", &new))?.file_name());
+            names.push(entry.map_err(io_error("reading", &new))?.file_name());
         }
         // This directory has a mark of its own.
         names.retain(|name| *name != *written::MARK);
@@ -139,9 +139,9 @@ impl FleetDir {
         for name in names {
             let to = self.dir().join(&name);
             self.held.remove_below(&to)?;
-            written::move_durably(&new.join(&name), &to).map_err(io("moving to", &to))?;
+            written::move_durably(&new.join(&name), &to).map_err(io_error("moving to", &to))?;
         }
-        if let Some(text) = self.source() {
+        if let Some(text) = self.read_source() {
             write_whole(&self.dir().join(files::EXPERIMENT_SOURCE), text.as_bytes())?;
         }
         self.held.remove_below(&new)

@@ -29,7 +29,7 @@ pub mod write;
 
 pub use overload::Overload;
 pub use read::{ResultSet, StoredTrial};
-pub use sample::{BlockRatio, LEAST_PERCENT, Pair, log_ratios, pairs};
+pub use sample::{BlockRatio, LEAST_PERCENT, Pair, log_ratios, pair_trials};
 pub use write::{Held, TrialFiles, Writer};
 
 use model::Warning;

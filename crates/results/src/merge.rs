@@ -71,7 +71,7 @@ impl Before {
 /// Writes the trials of all parts, with their files, into a new directory. An error where the
 /// experiments are not the same but for seed, name, question, host and length, and where something
 /// cannot be copied; then nothing is left. Calibrations are those of all parts, or none where they differ.
-pub fn merge(parts: &[Part], dir: &Path, manifest: Manifest) -> Result<(), ResultsError> {
+pub fn merge_runs(parts: &[Part], dir: &Path, manifest: Manifest) -> Result<(), ResultsError> {
     let Some(first) = parts.first().map(|part| part.results) else {
         return Ok(());
     };
@@ -148,7 +148,7 @@ fn is_alike(first: &ResultSet, part: &Part) -> Result<(), ResultsError> {
         ("stop", stop(a) == stop(b)),
         (
             "target",
-            a.target.without("host") == b.target.without("host"),
+            a.target.without_key("host") == b.target.without_key("host"),
         ),
         ("collect", observed(a) == observed(b)),
         ("in-place", ways(first) == ways(other)),
@@ -192,7 +192,7 @@ fn invalid(dir: &Path, source: Invalid) -> ResultsError {
 impl ResultSet {
     /// Runs that these results were merged from, with the numbers that their blocks and places had
     /// in them; the results themselves where they are of one run.
-    pub fn runs(&self) -> Vec<ResultSet> {
+    pub fn merged_runs(&self) -> Vec<ResultSet> {
         if self.manifest.sources.is_empty() {
             return vec![self.clone()];
         }

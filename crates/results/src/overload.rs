@@ -28,7 +28,7 @@ pub struct Overload {
 
 impl Overload {
     /// Overload of an arm and its baseline in a cell.
-    pub fn of<'a>(
+    pub fn from_trials<'a>(
         trials: impl IntoIterator<Item = &'a Trial>,
         cell: usize,
         arm: usize,
@@ -71,7 +71,7 @@ impl Overload {
     }
 
     /// Metrics that decide between the two arms, among those that were named to decide.
-    pub fn deciding<'a>(&self, named: &'a [String], trials: &[&Trial]) -> Vec<&'a str> {
+    pub fn deciding_metrics<'a>(&self, named: &'a [String], trials: &[&Trial]) -> Vec<&'a str> {
         let named = named.iter().map(String::as_str);
         if !self.forbids_latency() {
             return named.collect();
@@ -127,7 +127,7 @@ mod tests {
                 [marked(block, 0, *baseline), marked(block, 1, *arm)]
             })
             .collect();
-        Overload::of(&trials, 0, 1, 0)
+        Overload::from_trials(&trials, 0, 1, 0)
     }
 
     #[test]
@@ -152,10 +152,16 @@ mod tests {
         let trials = [marked(1, 0, 0.0), marked(1, 1, 1.0)];
         let trials: Vec<&Trial> = trials.iter().collect();
         let named = ["wakeup_p99", "cpu_time"].map(str::to_owned);
-        let found = Overload::of(trials.iter().copied(), 0, 1, 0);
-        assert_eq!(found.deciding(&named, &trials), [GOODPUT, "cpu_time"]);
+        let found = Overload::from_trials(trials.iter().copied(), 0, 1, 0);
+        assert_eq!(
+            found.deciding_metrics(&named, &trials),
+            [GOODPUT, "cpu_time"]
+        );
         let none = Overload::default();
-        assert_eq!(none.deciding(&named, &trials), ["wakeup_p99", "cpu_time"]);
+        assert_eq!(
+            none.deciding_metrics(&named, &trials),
+            ["wakeup_p99", "cpu_time"]
+        );
     }
 
     #[test]
@@ -170,7 +176,7 @@ mod tests {
     #[test]
     fn a_load_that_gives_no_mark_is_never_overloaded() {
         let trials = [trial(1, 0, 1.0), trial(1, 1, 1.0)];
-        let found = Overload::of(&trials, 0, 1, 0);
+        let found = Overload::from_trials(&trials, 0, 1, 0);
         assert_eq!(found.blocks, BTreeSet::new());
         assert!(!found.forbids_latency());
         assert!(!Overload::default().forbids_latency());

@@ -3,7 +3,7 @@
 //! Only regular files are read, none beyond its limit (at most [`files::MOST_BYTES`]), and every index, name
 //! and number that others calculate with is checked here ([`model::check`]).
 
-use crate::files::{self, io, read_json, read_json_and_size};
+use crate::files::{self, io_error, read_json, read_json_and_size};
 use crate::fleet::is_fleet;
 use crate::{FORMAT, Format, Manifest, ResultsError};
 use doors::written;
@@ -73,7 +73,7 @@ impl ResultSet {
     /// Rate that the trials of a cell offer, in requests a second; `None` where its load is none.
     pub fn rate_per_sec(&self, cell: &Cell) -> Option<f64> {
         let load = match self.calibrations.get(&cell.name) {
-            Some(found) => cell.load.offered(found),
+            Some(found) => cell.load.offered_load(found),
             None => cell.load,
         };
         match load {
@@ -88,7 +88,7 @@ impl ResultSet {
     }
 
     /// Name of a cell, and the rate that a share means: `bank 80% of max (96/s)`.
-    pub fn title(&self, cell: &Cell) -> String {
+    pub fn cell_title(&self, cell: &Cell) -> String {
         cell.name.clone() + &self.meant_rate(cell)
     }
 
@@ -241,8 +241,8 @@ fn trials(
     if !is_directory(dir)? {
         return Err(ResultsError::NotADirectory(dir.to_owned()));
     }
-    for entry in fs::read_dir(dir).map_err(io("listing", dir))? {
-        let path = entry.map_err(io("listing", dir))?.path();
+    for entry in fs::read_dir(dir).map_err(io_error("listing", dir))? {
+        let path = entry.map_err(io_error("listing", dir))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(files::PARTIAL) {
             continue;
@@ -320,7 +320,9 @@ fn key(trial: &Trial) -> (u32, u32) {
 }
 
 fn is_directory(path: &Path) -> Result<bool, ResultsError> {
-    let found = path.symlink_metadata().map_err(io("looking at", path))?;
+    let found = path
+        .symlink_metadata()
+        .map_err(io_error("looking at", path))?;
     Ok(found.is_dir())
 }
 

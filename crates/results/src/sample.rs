@@ -6,7 +6,7 @@
 //! same kind (see [`crate::bound`]). A percentage of 0 counts as a very small one, so that an arm
 //! under which a worker gets nothing can be compared, too.
 
-use crate::bound::{Bound, bound};
+use crate::bound::{Bound, find_bound};
 use crate::overload::{is_latency, is_overloaded};
 use model::{Measurement, Own, Scale, Trial};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl Pair {
     /// `ln(arm / baseline)`; `None` where a ratio has no meaning, because a value
     /// is not a positive finite number.
     pub fn log_ratio(&self) -> Option<f64> {
-        let [baseline, arm] = self.counted();
+        let [baseline, arm] = self.ratio_values();
         let x = (arm / baseline).ln();
         (arm > 0.0 && baseline > 0.0 && x.is_finite()).then_some(x)
     }
@@ -53,7 +53,7 @@ impl Pair {
     }
 
     /// Values of baseline and arm as they enter the ratio.
-    pub fn counted(&self) -> [f64; 2] {
+    pub fn ratio_values(&self) -> [f64; 2] {
         // Not `max`, which would take what is no number for the least.
         [self.baseline, self.arm].map(|value| match value < self.least {
             true => self.least,
@@ -71,8 +71,8 @@ impl Pair {
 /// Scale on which the pairs of a metric are compared: the difference where the metric says so, and where
 /// a figure is 0 or below it. Which of both arms has that figure makes no difference, so what a coin says of
 /// the arms does not depend on the scale.
-pub fn scale(pairs: &[Pair], own: Option<&Own>) -> Scale {
-    let counted = || pairs.iter().flat_map(Pair::counted);
+pub fn choose_scale(pairs: &[Pair], own: Option<&Own>) -> Scale {
+    let counted = || pairs.iter().flat_map(Pair::ratio_values);
     match own.is_some_and(|own| own.scale == Scale::Difference) || counted().any(|v| v <= 0.0) {
         true => Scale::Difference,
         false => Scale::Ratio,
@@ -80,13 +80,16 @@ pub fn scale(pairs: &[Pair], own: Option<&Own>) -> Scale {
 }
 
 /// Declaration of a metric that the experiment defines.
-pub fn own<'a>(trials: impl IntoIterator<Item = &'a Trial>, metric: &str) -> Option<&'a Own> {
+pub fn find_declaration<'a>(
+    trials: impl IntoIterator<Item = &'a Trial>,
+    metric: &str,
+) -> Option<&'a Own> {
     let mut trials = trials.into_iter();
     trials.find_map(|trial| trial.metric(metric)?.own.as_deref())
 }
 
 /// Unit of a metric. A figure of 0 may stand without the unit that the others have.
-pub fn unit<'a>(trials: impl IntoIterator<Item = &'a Trial>, metric: &str) -> Option<&'a str> {
+pub fn find_unit<'a>(trials: impl IntoIterator<Item = &'a Trial>, metric: &str) -> Option<&'a str> {
     let mut measured = trials
         .into_iter()
         .filter_map(|t| t.metric(metric))
@@ -123,7 +126,7 @@ impl Figure {
 
 /// The pairs of a cell for one metric, in block order. `cell`, `arm` and
 /// `baseline` are the indices of [`model::PlannedTrial`].
-pub fn pairs<'a>(
+pub fn pair_trials<'a>(
     trials: impl IntoIterator<Item = &'a Trial>,
     cell: usize,
     metric: &str,
@@ -146,7 +149,7 @@ pub fn pairs<'a>(
         let value = Some(Figure {
             value: measured.value,
             least: least_of(measured),
-            bound: bound(trial, metric),
+            bound: find_bound(trial, metric),
             start: trial.start,
         });
         if place.arm == baseline {
@@ -178,8 +181,8 @@ pub fn log_ratios<'a>(
     arm: usize,
     baseline: usize,
 ) -> Vec<BlockRatio> {
-    let mut pairs = pairs(trials.clone(), cell, metric, arm, baseline);
-    if scale(&pairs, own(trials, metric)) == Scale::Difference {
+    let mut pairs = pair_trials(trials.clone(), cell, metric, arm, baseline);
+    if choose_scale(&pairs, find_declaration(trials, metric)) == Scale::Difference {
         pairs.clear();
     }
     pairs
@@ -284,7 +287,7 @@ pub(crate) mod tests {
     fn two_bounds_of_the_same_kind_are_not_compared() {
         let compared = |marks: [f64; 2]| {
             let trials = [rate(1, 0, 2e3, marks[0]), rate(1, 1, 4e3, marks[1])];
-            pairs(&trials, 0, bound::METRIC, 1, 0).len()
+            pair_trials(&trials, 0, bound::METRIC, 1, 0).len()
         };
         assert_eq!(compared([-1.0, -1.0]), 0);
         assert_eq!(compared([1.0, 1.0]), 0);
@@ -314,7 +317,7 @@ pub(crate) mod tests {
             trial(2, 1, f64::NAN),
         ];
         assert!(ratios(&trials).is_empty());
-        assert_eq!(pairs(&trials, 0, "wakeup_p99", 1, 0).len(), 2);
+        assert_eq!(pair_trials(&trials, 0, "wakeup_p99", 1, 0).len(), 2);
     }
 
     #[test]
@@ -334,7 +337,7 @@ pub(crate) mod tests {
         ];
         let found: Vec<f64> = ratios(&trials).iter().map(|ratio| ratio.x).collect();
         assert_eq!(found, [(LEAST_PERCENT / 50.0).ln(), 0.0]);
-        let pairs = pairs(&trials, 0, "wakeup_p99", 1, 0);
+        let pairs = pair_trials(&trials, 0, "wakeup_p99", 1, 0);
         let from_nothing: Vec<bool> = pairs.iter().map(Pair::is_from_nothing).collect();
         assert_eq!(
             (pairs[0].arm, &from_nothing[..]),

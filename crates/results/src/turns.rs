@@ -22,7 +22,7 @@ pub struct Process<'a> {
 impl Process<'_> {
     /// Log-ratios or differences of the pairs in which both windows count and have the figure, in their
     /// order.
-    pub fn shifts(&self, metric: &str, span: Span, scale: Scale) -> Vec<f64> {
+    pub fn pair_shifts(&self, metric: &str, span: Span, scale: Scale) -> Vec<f64> {
         self.shifts_by_pair(metric, span, scale)
             .into_values()
             .collect()
@@ -30,7 +30,7 @@ impl Process<'_> {
 
     /// Log-ratio or difference of each pair by its number.
     pub fn shifts_by_pair(&self, metric: &str, span: Span, scale: Scale) -> BTreeMap<u32, f64> {
-        let figures = self.figures(metric, span).into_iter();
+        let figures = self.pair_figures(metric, span).into_iter();
         let shift = |pair: &Pair| match scale {
             Scale::Ratio => pair.log_ratio(),
             Scale::Difference => pair.difference(),
@@ -41,7 +41,7 @@ impl Process<'_> {
     }
 
     /// Figures of both windows of each pair by its number.
-    pub fn figures(&self, metric: &str, span: Span) -> BTreeMap<u32, Pair> {
+    pub fn pair_figures(&self, metric: &str, span: Span) -> BTreeMap<u32, Pair> {
         let baseline = self.baseline.by_pair(metric, span);
         let arm = self.arm.by_pair(metric, span);
         // Windows have no units, but the names of our own metrics have them.
@@ -68,20 +68,22 @@ impl Process<'_> {
     }
 
     /// Pairs of these two that were measured, and those of them of which a window is void.
-    pub fn pairs(&self) -> (usize, usize) {
-        let counted = self.arm.counted();
-        let both = counted.intersection(&self.baseline.counted()).count();
+    pub fn count_pairs(&self) -> (usize, usize) {
+        let counted = self.arm.counted_pairs();
+        let both = counted.intersection(&self.baseline.counted_pairs()).count();
         let all = self.arm.pairs.len();
         (all, all.saturating_sub(both))
     }
 }
 
 /// Scale on which the pairs of windows of a metric are compared ([`sample::scale`]).
-pub fn scale(processes: &[Process], metric: &str) -> Scale {
-    let figures = processes.iter().map(|p| p.figures(metric, Span::Whole));
+pub fn choose_scale(processes: &[Process], metric: &str) -> Scale {
+    let figures = processes
+        .iter()
+        .map(|p| p.pair_figures(metric, Span::Whole));
     let pairs: Vec<Pair> = figures.flat_map(BTreeMap::into_values).collect();
     let own = processes.iter().find_map(|process| process.own(metric));
-    sample::scale(&pairs, own)
+    sample::choose_scale(&pairs, own)
 }
 
 /// Smallest difference that is of interest in the unit of a metric, where the experiment says it.
@@ -92,7 +94,7 @@ pub fn smallest_difference(processes: &[Process], metric: &str) -> Option<f64> {
 
 /// The processes of a cell in which both arms took turns, in block order. `cell`, `arm` and
 /// `baseline` are the indices of [`model::PlannedTrial`].
-pub fn processes<'a>(
+pub fn find_processes<'a>(
     trials: impl IntoIterator<Item = &'a Trial>,
     cell: usize,
     arm: usize,
@@ -152,7 +154,7 @@ mod tests {
     }
 
     fn ratios(process: &Process, metric: &str) -> Vec<f64> {
-        process.shifts(metric, Span::Whole, Scale::Ratio)
+        process.pair_shifts(metric, Span::Whole, Scale::Ratio)
     }
 
     #[test]
@@ -161,11 +163,11 @@ mod tests {
             turned(1, 0, windows(5, &[0, 1, 2], &[0.0, 2.0, 0.0])),
             turned(1, 1, windows(5, &[0, 1, 2], &[3.0, 1.0, 0.0])),
         ];
-        let found = processes(&trials, 0, 1, 0);
-        assert_eq!(scale(&found, "p99"), Scale::Difference);
-        let differences = found[0].shifts("p99", Span::Whole, Scale::Difference);
+        let found = find_processes(&trials, 0, 1, 0);
+        assert_eq!(choose_scale(&found, "p99"), Scale::Difference);
+        let differences = found[0].pair_shifts("p99", Span::Whole, Scale::Difference);
         assert_eq!(differences, [3.0, -1.0, 0.0]);
-        assert_eq!(scale(&found, "p50"), Scale::Ratio);
+        assert_eq!(choose_scale(&found, "p50"), Scale::Ratio);
     }
 
     #[test]
@@ -184,11 +186,14 @@ mod tests {
             turned(3, 0, windows(5, &[0, 1], &[1.0, 1.0])),
             turned(3, 1, void),
         ];
-        let found = processes(&trials, 0, 1, 0);
+        let found = find_processes(&trials, 0, 1, 0);
         let blocks: Vec<u32> = found.iter().map(|process| process.block).collect();
         assert_eq!(blocks, [1, 3]);
         assert_eq!(ratios(&found[0], "p99"), [1.0, 0.0]);
-        assert_eq!((found[0].pairs(), found[1].pairs()), ((2, 0), (2, 1)));
+        assert_eq!(
+            (found[0].count_pairs(), found[1].count_pairs()),
+            ((2, 0), (2, 1))
+        );
         assert_eq!(ratios(&found[1], "p99"), [0.0]);
         assert!(ratios(&found[0], "p50").is_empty());
     }

@@ -1,7 +1,7 @@
 //! Writing a results directory.
 
 use crate::capsule::Found;
-use crate::files::{self, io, json, write_synced, write_whole};
+use crate::files::{self, io_error, to_json, write_synced, write_whole};
 use crate::fleet::{self, is_fleet};
 use crate::read::{read_experiment, read_manifest, read_starts};
 use crate::{Manifest, ResultsError, RunState};
@@ -32,23 +32,23 @@ pub struct Held(Marked);
 impl Held {
     /// Takes results that are there, before anything of them is read. `wait` is asked while another
     /// process has them; `false` gives up.
-    pub fn take(dir: &Path, wait: Patience) -> Result<Held, ResultsError> {
+    pub fn take_results(dir: &Path, wait: Patience) -> Result<Held, ResultsError> {
         if !dir.join(files::MANIFEST).exists() && !is_fleet(dir) {
             // It says what the directory is instead.
             read_manifest(dir)?;
         }
         is_directory(dir)?;
-        let taken = Marked::adopt(dir, wait).map_err(not_taken(dir));
+        let taken = Marked::adopt_dir(dir, wait).map_err(not_taken(dir));
         taken.map(Held)
     }
 
     /// Takes a new directory, or one with nothing but what a killed run left.
     pub(crate) fn take_new(dir: &Path) -> Result<Held, ResultsError> {
-        let taken = Marked::take(dir);
+        let taken = Marked::claim_dir(dir);
         let mut taken = taken.map_err(not_taken(dir))?;
         is_directory(dir)?;
         let is_begun = dir.join(files::MANIFEST).exists() || is_fleet(dir);
-        if is_begun || taken.remove_listed().map_err(io("clearing", dir))? == Holds::More {
+        if is_begun || taken.remove_listed().map_err(io_error("clearing", dir))? == Holds::More {
             return Err(ResultsError::Occupied(dir.to_owned()));
         }
         Ok(Held(taken))
@@ -62,13 +62,13 @@ impl Held {
     /// Writes a file that is not there.
     pub(crate) fn write_new(&mut self, name: &str, bytes: &[u8]) -> Result<(), ResultsError> {
         let written = self.0.write_new(name, bytes);
-        written.map_err(io("writing", &self.dir().join(name)))
+        written.map_err(io_error("writing", &self.dir().join(name)))
     }
 
     /// Makes a directory that is not there.
     pub(crate) fn make_directory(&mut self, name: &str) -> Result<(), ResultsError> {
         let made = self.0.make_directory(name);
-        made.map_err(io("creating", &self.dir().join(name)))
+        made.map_err(io_error("creating", &self.dir().join(name)))
     }
 
     /// Removes what this process made there.
@@ -78,33 +78,38 @@ impl Held {
 
     /// Removes what a run made below the directory.
     pub(crate) fn remove_below(&self, place: &Path) -> Result<(), ResultsError> {
-        self.0.remove_below(place).map_err(io("removing", place))
+        self.0
+            .remove_below(place)
+            .map_err(io_error("removing", place))
     }
 
     /// True where the run was begun at this place, by this user: nobody else wrote what it starts.
     pub fn was_begun_here(&self) -> bool {
-        self.0.lists(&self.experiment_file())
+        self.0.has_listed(&self.experiment_file())
     }
 
     /// Takes a run that was begun elsewhere for one that was begun here.
-    pub fn adopt(&mut self) -> Result<(), ResultsError> {
+    pub fn adopt_run(&mut self) -> Result<(), ResultsError> {
         let name = self.experiment_file();
         self.0
             .adopt_file(&name)
-            .map_err(io("listing", &self.dir().join(name)))
+            .map_err(io_error("listing", &self.dir().join(name)))
     }
 
     /// The experiment of the run, or of all machines.
-    pub fn experiment(&self) -> Result<Experiment, ResultsError> {
+    pub fn read_experiment(&self) -> Result<Experiment, ResultsError> {
         read_experiment(&self.dir().join(self.experiment_file()))
     }
 
     /// Replaces the experiment by the same one with another end.
-    pub(crate) fn extend(&mut self, experiment: &Experiment) -> Result<(), ResultsError> {
+    pub(crate) fn extend_experiment(
+        &mut self,
+        experiment: &Experiment,
+    ) -> Result<(), ResultsError> {
         let name = self.experiment_file();
         let path = self.dir().join(&name);
-        let written = self.0.replace(&name, &json(&path, experiment)?);
-        written.map_err(io("writing", &path))
+        let written = self.0.replace_file(&name, &to_json(&path, experiment)?);
+        written.map_err(io_error("writing", &path))
     }
 
     fn experiment_file(&self) -> String {
@@ -116,8 +121,8 @@ impl Held {
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ResultsError> {
         let path = self.dir().join(name);
-        let written = self.0.write(name, &json(&path, value)?);
-        written.map_err(io("writing", &path))
+        let written = self.0.write_file(name, &to_json(&path, value)?);
+        written.map_err(io_error("writing", &path))
     }
 }
 
@@ -128,7 +133,7 @@ fn not_taken(dir: &Path) -> impl Fn(std::io::Error) -> ResultsError {
         ErrorKind::AlreadyExists => ResultsError::Occupied(dir.clone()),
         ErrorKind::WouldBlock => ResultsError::InUse(dir.clone()),
         ErrorKind::NotADirectory => ResultsError::NotADirectory(dir.clone()),
-        _ => io("taking", &dir)(error),
+        _ => io_error("taking", &dir)(error),
     }
 }
 
@@ -146,7 +151,9 @@ pub fn check_place(dir: &Path) -> Result<(), ResultsError> {
 
 /// A directory, and no link to one.
 pub(crate) fn is_directory(dir: &Path) -> Result<(), ResultsError> {
-    let found = dir.symlink_metadata().map_err(io("looking at", dir))?;
+    let found = dir
+        .symlink_metadata()
+        .map_err(io_error("looking at", dir))?;
     match found.is_dir() {
         true => Ok(()),
         false => Err(ResultsError::NotADirectory(dir.to_owned())),
@@ -198,18 +205,18 @@ impl Writer {
             let name = files::EXPERIMENT_SOURCE;
             self.held.write_new(name, text.as_bytes())?;
         }
-        let experiment = json(&dir.join(files::EXPERIMENT), experiment)?;
+        let experiment = to_json(&dir.join(files::EXPERIMENT), experiment)?;
         self.held.write_new(files::EXPERIMENT, &experiment)?;
-        let plan = json(&dir.join(files::PLAN), plan)?;
+        let plan = to_json(&dir.join(files::PLAN), plan)?;
         self.held.write_new(files::PLAN, &plan)?;
         // Last: a directory with a manifest has everything else.
-        let manifest = json(&dir.join(files::MANIFEST), &self.manifest)?;
+        let manifest = to_json(&dir.join(files::MANIFEST), &self.manifest)?;
         self.held.write_new(files::MANIFEST, &manifest)
     }
 
     /// Go on in a directory that an earlier run left.
     pub fn reopen(dir: &Path) -> Result<Writer, ResultsError> {
-        Writer::go_on(Held::take(dir, &mut written::no_patience)?)
+        Writer::go_on(Held::take_results(dir, &mut written::no_patience)?)
     }
 
     /// Goes on in a directory that an earlier run left, and that was taken before it was read.
@@ -229,7 +236,7 @@ impl Writer {
     }
 
     /// Stores a longer plan of the same experiment, and drops the warnings about the shorter one.
-    pub fn extend(
+    pub fn extend_plan(
         &mut self,
         experiment: &Experiment,
         plan: &Plan,
@@ -237,7 +244,7 @@ impl Writer {
     ) -> Result<(), ResultsError> {
         // The plan first: a longer one than the experiment says does no harm.
         self.held.write_json(files::PLAN, plan)?;
-        self.held.extend(experiment)?;
+        self.held.extend_experiment(experiment)?;
         self.manifest.warnings.retain(|w| !is_outdated(w));
         self.held.write_json(files::MANIFEST, &self.manifest)
     }
@@ -248,7 +255,7 @@ impl Writer {
     }
 
     /// The starts before this one.
-    pub fn starts(&self) -> &[Start] {
+    pub fn earlier_starts(&self) -> &[Start] {
         &self.starts
     }
 
@@ -309,8 +316,8 @@ impl Writer {
     /// Stores the table of the rates that were tried for a workload before the first block.
     pub fn add_search(&mut self, workload: &str, table: &str) -> Result<(), ResultsError> {
         let name = format!("{}/{}.csv", files::SEARCHES, short(workload));
-        derived(self.dir(), &name, table.as_bytes())?;
-        self.held.0.note(self.dir().join(files::SEARCHES));
+        write_derived(self.dir(), &name, table.as_bytes())?;
+        self.held.0.note_made(self.dir().join(files::SEARCHES));
         Ok(())
     }
 
@@ -321,7 +328,7 @@ impl Writer {
     }
 
     /// Warnings about the whole run; each is kept once.
-    pub fn warn(&mut self, warnings: Vec<Warning>) -> Result<(), ResultsError> {
+    pub fn add_warnings(&mut self, warnings: Vec<Warning>) -> Result<(), ResultsError> {
         for warning in warnings {
             if !self.manifest.warnings.contains(&warning) {
                 self.manifest.warnings.push(warning);
@@ -352,10 +359,10 @@ impl Writer {
         // What has its name was left by a kill, or put there as a trap.
         self.held.remove_below(&partial)?;
         let written = write_trial_dir(&partial, trial, write).and_then(|()| {
-            written::move_durably(&partial, &place).map_err(io("renaming to", &place))
+            written::move_durably(&partial, &place).map_err(io_error("renaming to", &place))
         });
         match written.is_ok() {
-            true => self.held.0.note(place),
+            true => self.held.0.note_made(place),
             // Best effort: what is left is ignored by readers and removed on resume.
             false => drop(self.held.remove_below(&partial)),
         }
@@ -372,8 +379,8 @@ impl Writer {
 
     fn remove_partial(&self) -> Result<(), ResultsError> {
         let trials = self.dir().join(files::TRIALS);
-        for entry in fs::read_dir(&trials).map_err(io("listing", &trials))? {
-            let entry = entry.map_err(io("listing", &trials))?;
+        for entry in fs::read_dir(&trials).map_err(io_error("listing", &trials))? {
+            let entry = entry.map_err(io_error("listing", &trials))?;
             if entry
                 .file_name()
                 .to_string_lossy()
@@ -387,15 +394,15 @@ impl Writer {
 }
 
 fn is_empty(dir: &Path) -> Result<bool, ResultsError> {
-    let mut entries = fs::read_dir(dir).map_err(io("listing", dir))?;
+    let mut entries = fs::read_dir(dir).map_err(io_error("listing", dir))?;
     Ok(entries.next().is_none())
 }
 
 /// A file that is made from the results, below their directory: `report/report.txt`.
-pub fn derived(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, ResultsError> {
+pub fn write_derived(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, ResultsError> {
     let path = dir.join(name);
     if let Some(parent) = path.parent() {
-        written::make_directory(parent).map_err(io("creating", parent))?;
+        written::make_directory(parent).map_err(io_error("creating", parent))?;
     }
     write_whole(&path, bytes)?;
     Ok(path)
@@ -406,13 +413,13 @@ fn write_trial_dir(
     trial: &Trial,
     write: impl FnOnce(&Path) -> Result<(), ResultsError>,
 ) -> Result<(), ResultsError> {
-    written::make_new_directory(dir).map_err(io("creating", dir))?;
+    written::make_new_directory(dir).map_err(io_error("creating", dir))?;
     write(dir)?;
     let path = dir.join(files::TRIAL);
-    write_synced(&path, &json(&path, trial)?)?;
+    write_synced(&path, &to_json(&path, trial)?)?;
     fs::File::open(dir)
         .and_then(|d| d.sync_all())
-        .map_err(io("syncing", dir))
+        .map_err(io_error("syncing", dir))
 }
 
 fn write_files(dir: &Path, trial_files: &TrialFiles) -> Result<(), ResultsError> {
@@ -433,21 +440,21 @@ fn write_files(dir: &Path, trial_files: &TrialFiles) -> Result<(), ResultsError>
 
 /// Everything but the result of the trial, and links and pipes, which no trial has.
 fn copy_files(from: &Path, dir: &Path) -> Result<(), ResultsError> {
-    let found = Found::below(from)?;
+    let found = Found::read_below(from)?;
     for name in found.files.iter().filter(|name| *name != files::TRIAL) {
         let (source, place) = (from.join(name), dir.join(name));
         let parent = place.parent().unwrap_or(dir);
-        written::make_directory(parent).map_err(io("making", parent))?;
+        written::make_directory(parent).map_err(io_error("making", parent))?;
         let (source_file, mut copy) = (files::open(&source)?, created(&place)?);
         doors::read::copy_within(source_file, &mut copy, u64::MAX)
-            .map_err(io("copying", &source))?;
-        copy.sync_all().map_err(io("syncing", &place))?;
+            .map_err(io_error("copying", &source))?;
+        copy.sync_all().map_err(io_error("syncing", &place))?;
     }
     Ok(())
 }
 
 fn created(place: &Path) -> Result<fs::File, ResultsError> {
-    written::create_file(place).map_err(io("creating", place))
+    written::create_file(place).map_err(io_error("creating", place))
 }
 
 /// Writes a kept file below a directory, by its path in the trial.
@@ -457,7 +464,7 @@ fn write_kept(dir: &Path, path: &str, bytes: &[u8]) -> Result<(), ResultsError> 
     let file = folders.pop().unwrap_or_else(|| NAMELESS.to_owned());
     let below = |place: PathBuf, folder| free(place.join(folder), Path::is_dir);
     let folder = folders.iter().fold(dir.to_owned(), below);
-    written::make_directory(&folder).map_err(io("making", &folder))?;
+    written::make_directory(&folder).map_err(io_error("making", &folder))?;
     write_synced(&free(folder.join(file), |_| false), bytes)
 }
 
@@ -487,7 +494,7 @@ fn trial_dir_name(trial: &Trial) -> String {
 
 /// A plain name with room for others beside it: names of files have at most 255 bytes.
 fn short(name: &str) -> String {
-    let mut name = files::plain(name);
+    let mut name = files::plain_name(name);
     name.truncate(80);
     name
 }

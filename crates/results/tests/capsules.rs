@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use results::ResultsError;
 use results::capsule::{
     CAPSULE_FORMAT, Capsule, Limits, Packed, Packer, REPORT, SIGNATURE, SUMS, Tampering,
-    check_sums, unpack,
+    check_sums, unpack_capsule,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -99,7 +99,7 @@ fn unpacked(gzip: &[u8], limits: Limits) -> Result<(TempDir, PathBuf), ResultsEr
     fs::write(&file, gzip).unwrap();
     let into = dir.path().join("into");
     fs::create_dir(&into).unwrap();
-    let top = unpack(&file, &into, limits, &AtomicBool::new(false))?;
+    let top = unpack_capsule(&file, &into, limits, &AtomicBool::new(false))?;
     Ok((dir, top))
 }
 

@@ -40,7 +40,7 @@ fn experiment() -> Experiment {
         workloads: vec![Workload {
             name: "make".into(),
             time_limit_ns: 1_000_000_000,
-            ..Workload::new(Kind::new("command").with("argv", vec!["make"]))
+            ..Workload::new(Kind::new("command").with_param("argv", vec!["make"]))
         }],
         pause_ns: 0,
         stop: StopRule::default(),

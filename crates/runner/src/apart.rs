@@ -2,7 +2,7 @@
 //! each side. What one says about its window the other is told.
 
 use crate::connection::{Connection, LOOK, Patience, out_of_turn};
-use crate::trial::{Cut, Ended, UnderWay, request};
+use crate::trial::{Cut, Ended, UnderWay, make_request};
 use model::{
     Arm, Listening, Measurement, Observe, Part, Reply, Request, TrialResult, TrialSpec, TrialState,
     Warning,
@@ -21,22 +21,23 @@ pub(crate) struct Apart<'a, 'b> {
 
 impl Apart<'_, '_> {
     /// The result of both parts as one.
-    pub fn both(&mut self, spec: TrialSpec) -> Ended {
+    pub fn run_both(&mut self, spec: TrialSpec) -> Ended {
         let beside = TrialSpec {
             part: Part::Beside,
             ..spec.clone()
         };
-        self.target.send(&request(beside))?;
+        self.target.send_request(&make_request(beside))?;
         // The target says once how long the measurement may take, before it serves.
-        let mut of_target = Patience::from(Instant::now());
-        let services = match self.trial.reply(self.target, &mut of_target)? {
+        let mut of_target = Patience::starting_at(Instant::now());
+        let services = match self.trial.receive_reply(self.target, &mut of_target)? {
             Reply::Serving { services } => services,
             // It ended before there was anything to ask.
             Reply::Trial { result } => return Ok(result),
             other => return Err(out_of_turn(&other).into()),
         };
         let services = self.forwarded(services)?;
-        self.controller.send(&request(of_load(spec, services)))?;
+        self.controller
+            .send_request(&make_request(of_load(spec, services)))?;
         // Whatever ends this leaves the load running, unless it is the load itself.
         self.load_is_left = true;
         let load = match self.until_load_ended(of_target)? {
@@ -44,14 +45,14 @@ impl Apart<'_, '_> {
             Err(result) => return Ok(result),
         };
         self.load_is_left = false;
-        self.target.send(&Request::LoadEnded)?;
-        let beside = self.trial.result(self.target)?;
+        self.target.send_request(&Request::LoadEnded)?;
+        let beside = self.trial.receive_result(self.target)?;
         Ok(Box::new(joined(*beside, *load)))
     }
 
     fn forwarded(&mut self, mut services: Vec<Listening>) -> Result<Vec<Listening>, Cut> {
         let ports: Vec<u16> = services.iter().map(|s| s.number).collect();
-        let here = match self.target.forward(&ports) {
+        let here = match self.target.forward_ports(&ports) {
             // Somebody took a port, say. The next attempt has a new session, and may have another port.
             Err(error @ TargetError::Io { .. }) => return Err(Cut::Lost(error.to_string())),
             forwarded => forwarded?,
@@ -68,16 +69,21 @@ impl Apart<'_, '_> {
         &mut self,
         mut of_target: Patience,
     ) -> Result<Result<Box<TrialResult>, Box<TrialResult>>, Cut> {
-        let mut of_load = Patience::from(Instant::now());
+        let mut of_load = Patience::starting_at(Instant::now());
         loop {
-            match self.trial.heard(self.controller, LOOK, &mut of_load)? {
-                Some(Reply::Window { edge }) => self.target.send(&Request::Window { edge })?,
+            match self.trial.poll_reply(self.controller, LOOK, &mut of_load)? {
+                Some(Reply::Window { edge }) => {
+                    self.target.send_request(&Request::Window { edge })?
+                }
                 Some(Reply::Trial { result }) => return Ok(Ok(result)),
                 Some(other) => return Err(out_of_turn(&other).into()),
                 None => {}
             }
             let of_target = &mut of_target;
-            match self.trial.heard(self.target, Duration::ZERO, of_target)? {
+            match self
+                .trial
+                .poll_reply(self.target, Duration::ZERO, of_target)?
+            {
                 Some(Reply::Trial { result }) => return Ok(Err(result)),
                 Some(other) => return Err(out_of_turn(&other).into()),
                 None => {}

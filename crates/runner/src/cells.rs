@@ -8,9 +8,9 @@
 //! (docs/statistics-simulation.md). The A/A arm is judged but never waited for.
 //! Where a load is too much for an arm, goodput decides instead of latency.
 
-use judge::{Judged, Looks, deciding, is_aa};
+use judge::{Judged, Looks, is_aa, judge_deciding};
 use model::{Experiment, Plan, Trial};
-use results::sample::unit;
+use results::sample::find_unit;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A comparison that needs more blocks, and what is known of it.
@@ -109,14 +109,14 @@ impl<'a> Decisions<'a> {
     }
 
     /// Trials of a whole block.
-    pub(crate) fn places(&self) -> usize {
+    pub(crate) fn places_per_block(&self) -> usize {
         self.plan.cells.len() * self.experiment.arms.len()
     }
 
     /// The state of every cell of the plan.
-    pub fn cells(&self, trials: &[Trial], given_up: &GivenUp) -> Vec<CellState> {
+    pub fn cell_states(&self, trials: &[Trial], given_up: &GivenUp) -> Vec<CellState> {
         let mut open = vec![Vec::new(); self.plan.cells.len()];
-        for judged in deciding(self.experiment, self.plan, trials, self.looks) {
+        for judged in judge_deciding(self.experiment, self.plan, trials, self.looks) {
             let waited = self
                 .judged_arms(judged.cell, given_up)
                 .contains(&judged.arm);
@@ -166,7 +166,9 @@ impl<'a> Decisions<'a> {
         let difference = judgement.difference.map(|found| OpenDifference {
             value: found.value,
             interval: found.interval.map(|i| (i.low, i.high)),
-            unit: unit(here(), judged.metric).unwrap_or_default().to_owned(),
+            unit: find_unit(here(), judged.metric)
+                .unwrap_or_default()
+                .to_owned(),
         });
         OpenComparison {
             cell: self.plan.cells[judged.cell].name.clone(),
@@ -175,7 +177,7 @@ impl<'a> Decisions<'a> {
             blocks: judgement.blocks,
             blocks_needed: judgement.blocks_needed,
             ratio: judgement.known_ratio(),
-            interval: judgement.low().zip(judgement.high()),
+            interval: judgement.lower_end().zip(judgement.upper_end()),
             difference,
             e_value: judgement.e_value,
         }

@@ -24,7 +24,7 @@ pub struct Looked {
 /// Would this experiment run? Everything is looked at, every kernel of it booted, and every
 /// scheduler attached once; afterwards all is as before. When interrupted, some problems may
 /// not have been found.
-pub fn check(
+pub fn check_experiment(
     experiment: &Experiment,
     target: &mut dyn Target,
     controller: Option<&mut dyn Target>,
@@ -44,23 +44,23 @@ pub fn check(
     if let Some(controller) = controller.filter(|_| has_loads_apart(experiment, target)) {
         side = Side::Target;
         let mut connection = Connection::open(controller, &Boot::default(), build)?;
-        let missing = connection.check(experiment, Side::Controller)?;
+        let missing = connection.check_experiment(experiment, Side::Controller)?;
         found.problems.extend(missing);
     }
     // A check does not restart a real machine: its arms are looked at with the kernel that runs.
-    let boots: BTreeSet<Boot> = match target.can().reboots {
+    let boots: BTreeSet<Boot> = match target.abilities().reboots {
         true => BTreeSet::from([Boot::default()]),
-        false => experiment.arms.iter().map(boot).collect(),
+        false => experiment.arms.iter().map(needed_boot).collect(),
     };
     for boot in boots {
-        on_step(&target.opening(&boot));
-        let reboots = target.can().reboots;
+        on_step(&target.opening_step(&boot));
+        let reboots = target.abilities().reboots;
         let ask = |connection: &mut Connection| {
             let experiment = match reboots {
                 true => only_arms_of(experiment, &running(experiment, connection)?),
                 false => only_arms_of(experiment, &boot),
             };
-            let seen = connection.look(&experiment, side)?;
+            let seen = connection.find_problems(&experiment, side)?;
             Ok((experiment, seen))
         };
         let (mut connection, (experiment, seen)) =
@@ -89,21 +89,21 @@ pub fn check(
 /// The boot of the arms that can be looked at now: those of the kernel that runs, or those of the
 /// first arm.
 fn running(experiment: &Experiment, connection: &mut Connection) -> Result<Boot, RunError> {
-    let release = Some(connection.probe()?.kernel_release);
+    let release = Some(connection.probe_system()?.kernel_release);
     let mut arms = experiment.arms.iter();
     let arm = arms.find(|arm| arm.kernel == release);
     let arm = arm.or(experiment.arms.first());
-    Ok(arm.map(boot).unwrap_or_default())
+    Ok(arm.map(needed_boot).unwrap_or_default())
 }
 
 /// Does a load of the experiment run on another machine than its services?
 pub(crate) fn has_loads_apart(experiment: &Experiment, target: &dyn Target) -> bool {
     let mut workloads = experiment.workloads.iter();
-    target.can().apart && workloads.any(|workload| workload.load_on == Place::Controller)
+    target.abilities().apart && workloads.any(|workload| workload.load_on == Place::Controller)
 }
 
 /// The boot that an arm needs.
-pub(crate) fn boot(arm: &Arm) -> Boot {
+pub(crate) fn needed_boot(arm: &Arm) -> Boot {
     Boot {
         kernel: arm.kernel.clone(),
     }
@@ -111,7 +111,7 @@ pub(crate) fn boot(arm: &Arm) -> Boot {
 
 /// The experiment with the arms that this boot is for.
 pub(crate) fn only_arms_of(experiment: &Experiment, wanted: &Boot) -> Experiment {
-    let arms = experiment.arms.iter().filter(|a| boot(a) == *wanted);
+    let arms = experiment.arms.iter().filter(|a| needed_boot(a) == *wanted);
     Experiment {
         arms: arms.cloned().collect(),
         baseline: 0,
@@ -126,7 +126,7 @@ fn attaching(arm: &str, scheduler: &Scheduler) -> TrialSpec {
         scheduler: Some(scheduler.clone()),
         ..Arm::unchanged(arm)
     };
-    let workload = Workload::new(Kind::new("command").with("argv", vec!["true"]));
+    let workload = Workload::new(Kind::new("command").with_param("argv", vec!["true"]));
     TrialSpec {
         label: format!("check {arm}"),
         observe: Observe::nothing(),
@@ -143,8 +143,8 @@ fn attach(
 ) -> Result<Option<Problem>, RunError> {
     let mut quiet = |_: &str| {};
     let mut trial = UnderWay::new(interrupted, &mut quiet);
-    let ended = trial.whole(connection, attaching(arm, scheduler));
-    let why = match trial.end(ended)? {
+    let ended = trial.run_whole(connection, attaching(arm, scheduler));
+    let why = match trial.finish_trial(ended)? {
         TrialEnd::Interrupted => None,
         TrialEnd::Result { result, .. } => result.state.why().map(str::to_owned),
         TrialEnd::Lost { why, .. } => Some(why),

@@ -38,7 +38,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    pub(crate) fn from(now: Instant) -> Self {
+    pub(crate) fn starting_at(now: Instant) -> Self {
         Patience {
             until: now + PATIENCE,
             step: None,
@@ -46,7 +46,7 @@ impl Patience {
     }
 
     /// The agent said that this step may take so long.
-    pub(crate) fn extend(&mut self, now: Instant, step: &str, limit_ns: u64) {
+    pub(crate) fn extend_limit(&mut self, now: Instant, step: &str, limit_ns: u64) {
         let limit = PATIENCE.saturating_add(Duration::from_nanos(limit_ns));
         // What is beyond the clock is a century.
         self.until = now.checked_add(limit).unwrap_or(self.until);
@@ -83,14 +83,14 @@ impl Connection {
         own: &Build,
         ask: impl Fn(&mut Connection) -> Result<T, RunError>,
     ) -> Result<(Self, T), RunError> {
-        let can = target.can();
+        let can = target.abilities();
         let mut left = match can.kernels && !can.reboots {
             true => ATTEMPTS - 1,
             false => 0,
         };
         loop {
             let mut connection = Connection {
-                session: target.open(boot)?,
+                session: target.open_session(boot)?,
             };
             let asked = connection.hello(own).and_then(|()| ask(&mut connection));
             match asked {
@@ -112,8 +112,8 @@ impl Connection {
     }
 
     /// Saves the machine with its agent, which both end here.
-    pub fn save(self) -> Result<Saved, RunError> {
-        Ok(self.session.save()?)
+    pub fn save_machine(self) -> Result<Saved, RunError> {
+        Ok(self.session.save_machine()?)
     }
 
     fn hello(&mut self, own: &Build) -> Result<(), RunError> {
@@ -128,19 +128,27 @@ impl Connection {
         }
     }
 
-    pub fn probe(&mut self) -> Result<System, RunError> {
+    pub fn probe_system(&mut self) -> Result<System, RunError> {
         match self.ask(&Request::Probe)? {
             Reply::System { system } => Ok(*system),
             other => Err(out_of_turn(&other)),
         }
     }
 
-    pub fn check(&mut self, experiment: &Experiment, side: Side) -> Result<Vec<Problem>, RunError> {
-        Ok(self.look(experiment, side)?.problems)
+    pub fn check_experiment(
+        &mut self,
+        experiment: &Experiment,
+        side: Side,
+    ) -> Result<Vec<Problem>, RunError> {
+        Ok(self.find_problems(experiment, side)?.problems)
     }
 
     /// Requirements that are not met, and warnings that trials will give.
-    pub fn look(&mut self, experiment: &Experiment, side: Side) -> Result<Looked, RunError> {
+    pub fn find_problems(
+        &mut self,
+        experiment: &Experiment,
+        side: Side,
+    ) -> Result<Looked, RunError> {
         let experiment = Box::new(experiment.clone());
         match self.ask(&Request::Check { experiment, side })? {
             Reply::Checked { problems, foreseen } => Ok(Looked { problems, foreseen }),
@@ -148,7 +156,7 @@ impl Connection {
         }
     }
 
-    pub fn calibrate(
+    pub fn calibrate_cell(
         &mut self,
         cell: &str,
         workload: &Workload,
@@ -156,19 +164,19 @@ impl Connection {
         known: Calibration,
         interrupted: &AtomicBool,
     ) -> Result<Calibrated, RunError> {
-        self.session.send(&Request::Calibrate {
+        self.session.send_request(&Request::Calibrate {
             workload: Box::new(workload.clone()),
             load,
             known,
         })?;
-        let mut patience = Patience::from(Instant::now());
+        let mut patience = Patience::starting_at(Instant::now());
         loop {
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(Calibrated::Interrupted);
             }
-            match self.session.receive(LOOK)? {
+            match self.session.receive_reply(LOOK)? {
                 Some(Reply::Progress { step, limit_ns }) => {
-                    patience.extend(Instant::now(), &step, limit_ns);
+                    patience.extend_limit(Instant::now(), &step, limit_ns);
                 }
                 Some(Reply::Calibrated { calibration }) => {
                     return Ok(Calibrated::Found(calibration));
@@ -187,24 +195,24 @@ impl Connection {
         }
     }
 
-    pub(crate) fn send(&mut self, request: &Request) -> Result<(), TargetError> {
-        self.session.send(request)
+    pub(crate) fn send_request(&mut self, request: &Request) -> Result<(), TargetError> {
+        self.session.send_request(request)
     }
 
-    pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
-        self.session.receive(wait)
+    pub(crate) fn receive_reply(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
+        self.session.receive_reply(wait)
     }
 
-    pub(crate) fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
-        self.session.forward(ports)
+    pub(crate) fn forward_ports(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
+        self.session.forward_ports(ports)
     }
 
-    pub fn console(&mut self) -> Option<String> {
-        self.session.console()
+    pub fn read_console(&mut self) -> Option<String> {
+        self.session.read_console()
     }
 
-    pub fn facts(&mut self) -> Vec<Fact> {
-        self.session.facts()
+    pub fn machine_facts(&mut self) -> Vec<Fact> {
+        self.session.machine_facts()
     }
 
     pub fn host_readings(&mut self) -> Vec<Measurement> {
@@ -212,12 +220,12 @@ impl Connection {
     }
 
     fn ask(&mut self, request: &Request) -> Result<Reply, RunError> {
-        self.session.send(request)?;
-        let mut patience = Patience::from(Instant::now());
+        self.session.send_request(request)?;
+        let mut patience = Patience::starting_at(Instant::now());
         loop {
-            match self.session.receive(LOOK)? {
+            match self.session.receive_reply(LOOK)? {
                 Some(Reply::Progress { step, limit_ns }) => {
-                    patience.extend(Instant::now(), &step, limit_ns);
+                    patience.extend_limit(Instant::now(), &step, limit_ns);
                 }
                 Some(reply) => return Ok(reply),
                 None if patience.is_over(Instant::now()) => return Err(self.silent(&patience)),
@@ -228,7 +236,7 @@ impl Connection {
 
     fn silent(&mut self, patience: &Patience) -> RunError {
         let why = patience.in_words();
-        let last = [self.console(), self.session.state_of_machine()];
+        let last = [self.read_console(), self.session.state_of_machine()];
         let said = last.into_iter().flatten().filter(|text| !text.is_empty());
         let tail = said.collect::<Vec<_>>().join("\n");
         TargetError::Gone { why, tail }.into()
@@ -269,20 +277,20 @@ mod tests {
     fn an_agent_may_be_silent_for_as_long_as_its_step_may_take() {
         let start = Instant::now();
         let after = |minutes: u64| start + Duration::from_secs(60 * minutes);
-        let mut patience = Patience::from(start);
+        let mut patience = Patience::starting_at(start);
         assert!(patience.is_over(after(1)));
         let minutes = |n: u64| n * 60_000_000_000;
-        patience.extend(start, "preparing", minutes(9));
+        patience.extend_limit(start, "preparing", minutes(9));
         assert!(!patience.is_over(after(9)));
         // From when it was said, not from the beginning of the trial.
-        patience.extend(after(9), "measuring", minutes(9));
+        patience.extend_limit(after(9), "measuring", minutes(9));
         assert!(!patience.is_over(after(18)) && patience.is_over(after(19)));
         assert!(
             patience
                 .in_words()
                 .ends_with("its step may take: measuring")
         );
-        patience.extend(after(18), "starting the server", u64::MAX);
+        patience.extend_limit(after(18), "starting the server", u64::MAX);
         assert!(!patience.is_over(after(1000)));
     }
 

@@ -14,10 +14,10 @@ mod run;
 mod trial;
 
 pub use cells::{CellState, Decisions, OpenComparison, OpenDifference};
-pub use check::{Looked, check};
-pub use missing::{unexplained, unmeasured};
+pub use check::{Looked, check_experiment};
+pub use missing::{find_unexplained, find_unmeasured};
 pub use pool::{Member, Pool};
-pub use run::{Options, Outcome, run, says_budget_ended, says_of_budget};
+pub use run::{Options, Outcome, run_plan, says_budget_ended, says_of_budget};
 
 use model::{PlannedTrial, Problem, Slo, Trial, Warning};
 use results::ResultsError;

@@ -16,7 +16,7 @@ const MOST_LOOKS: usize = 100;
 /// The places without a trial, before the last one that has one, that no rule of a run
 /// explains. `trials` in the order of the plan. `together`: the cells were decided by the blocks of
 /// other machines, too. Then a cell may have ended anywhere, and stays so.
-pub fn unexplained<'a>(
+pub fn find_unexplained<'a>(
     experiment: &Experiment,
     plan: &'a Plan,
     trials: &[Trial],
@@ -33,7 +33,7 @@ pub fn unexplained<'a>(
 
 /// The same for all places of the plan: those that a run still had to measure when it ended. None
 /// where it was done and its budget had not ended it.
-pub fn unmeasured<'a>(
+pub fn find_unmeasured<'a>(
     experiment: &Experiment,
     plan: &'a Plan,
     trials: &[Trial],
@@ -123,7 +123,7 @@ impl Replay<'_> {
     fn decided_by(&mut self, count: usize) -> &[bool] {
         if !self.looked.contains_key(&count) {
             let trials = &self.trials[..count];
-            let states = self.decisions.cells(trials, &never_worked(trials, 1));
+            let states = self.decisions.cell_states(trials, &never_worked(trials, 1));
             let decided = states.iter().map(|s| *s == CellState::Decided).collect();
             self.looked.insert(count, decided);
         }

@@ -97,7 +97,7 @@ pub fn other_unit<'t>(
         let now = quote(measured)?;
         let mut counted = before.clone().filter(|trial| trial.is_ok());
         let earlier = counted.find_map(|trial| quote(trial.metric(&measured.metric)?))?;
-        let why = earlier.against(&now)?;
+        let why = earlier.find_conflict(&now)?;
         Some(format!("the metric `{}`: {why}", measured.metric))
     })
 }

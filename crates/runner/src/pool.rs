@@ -86,21 +86,21 @@ impl<'a> Pool<'a> {
     }
 
     /// A machine, with the trials that it has already.
-    pub fn member(&'a self, done: &[Trial]) -> Member<'a> {
+    pub fn add_member(&'a self, done: &[Trial]) -> Member<'a> {
         self.shared().present += 1;
         self.with(done, |_| true)
     }
 
     /// A machine that was part of the run and is not there now: a block that it has not ended is
     /// another's.
-    pub fn absent(&'a self, done: &[Trial]) {
+    pub fn add_absent(&'a self, done: &[Trial]) {
         let good = |block: u32| {
             let of_block = done.iter().filter(|t| t.is_ok() && t.place.block == block);
             of_block.count()
         };
         let last = done.iter().map(|t| t.place.block).max().unwrap_or(0);
         let whole = match last {
-            0 | 1 => self.decisions.places(),
+            0 | 1 => self.decisions.places_per_block(),
             last => good(last - 1),
         };
         let is_whole = good(last) >= whole;
@@ -121,7 +121,7 @@ impl<'a> Pool<'a> {
             .map(|trial| trial.place.block)
             .collect();
         for trial in done.iter().filter(|t| good.contains(&t.place.block)) {
-            member.add(trial);
+            member.add_trial(trial);
         }
         member
     }
@@ -140,7 +140,9 @@ impl<'a> Pool<'a> {
     /// True when no more blocks are needed.
     pub fn is_decided(&self) -> bool {
         let shared = self.shared();
-        let states = self.decisions.cells(&shared.trials, &shared.given_up());
+        let states = self
+            .decisions
+            .cell_states(&shared.trials, &shared.given_up());
         states.iter().all(|state| *state == CellState::Decided)
     }
 
@@ -198,7 +200,7 @@ impl Member<'_> {
     }
 
     /// Takes a block for this machine. A block that it has begun is its own.
-    pub(crate) fn takes(&self, block: u32) -> Taken {
+    pub(crate) fn take_block(&self, block: u32) -> Taken {
         let mut shared = self.shared();
         let place = (self.index, block);
         if shared.blocks.len() >= self.pool.most {
@@ -217,19 +219,19 @@ impl Member<'_> {
     }
 
     /// The block has come to its end.
-    pub(crate) fn ends(&self, block: u32) {
+    pub(crate) fn end_block(&self, block: u32) {
         let mut shared = self.shared();
         let since = shared.open.remove(&(self.index, block));
         shared.longest = shared.longest.max(since.map(|since| since.elapsed()));
     }
 
     /// Gives a block back that came to no end, for another machine.
-    pub(crate) fn leaves(&self, block: u32) {
+    pub(crate) fn give_back_block(&self, block: u32) {
         self.shared().give_back((self.index, block));
     }
 
     /// A trial has ended.
-    pub(crate) fn add(&self, trial: &Trial) {
+    pub(crate) fn add_trial(&self, trial: &Trial) {
         let mut shared = self.shared();
         let block = shared.number(self.index, trial.place.block);
         let mut slim = trial.clone();
@@ -248,7 +250,7 @@ impl Member<'_> {
     }
 
     /// The state of every cell after the blocks of all machines, or nearly all.
-    pub(crate) fn cells(&self) -> Vec<CellState> {
+    pub(crate) fn cell_states(&self) -> Vec<CellState> {
         let mut shared = self.shared();
         let count = shared.trials.len();
         match &shared.looked {
@@ -257,7 +259,7 @@ impl Member<'_> {
                 let states = self
                     .pool
                     .decisions
-                    .cells(&shared.trials, &shared.given_up());
+                    .cell_states(&shared.trials, &shared.given_up());
                 shared.looked = Some((count, states.clone()));
                 states
             }
@@ -265,7 +267,7 @@ impl Member<'_> {
     }
 
     /// Blocks that were begun, on all machines.
-    pub(crate) fn blocks(&self) -> u32 {
+    pub(crate) fn count_blocks(&self) -> u32 {
         u32::try_from(self.shared().blocks.len()).unwrap_or(u32::MAX)
     }
 }

@@ -15,7 +15,7 @@ pub use options::{Options, Outcome};
 
 use crate::apart::Apart;
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
-use crate::check::{boot, has_loads_apart, only_arms_of};
+use crate::check::{has_loads_apart, needed_boot, only_arms_of};
 use crate::connection::{Connection, with_last_lines};
 use crate::mixing;
 use crate::pool::Member;
@@ -36,7 +36,7 @@ use target::{Boot, Saved, Target, TargetError};
 const MOST_REST_NS: u64 = 10_000_000_000;
 
 /// Run what is left of the plan.
-pub fn run(
+pub fn run_plan(
     experiment: &Experiment,
     plan: &Plan,
     target: &mut dyn Target,
@@ -48,7 +48,7 @@ pub fn run(
         decisions: Decisions::new(experiment, plan),
         half_done: mixing::half_done(&options.done, experiment),
         start: match options.continues {
-            true => u32::try_from(writer.starts().len()).unwrap_or(u32::MAX),
+            true => u32::try_from(writer.earlier_starts().len()).unwrap_or(u32::MAX),
             false => 0,
         },
         began: options.began,
@@ -61,7 +61,7 @@ pub fn run(
         connection: None,
         saved: BTreeMap::new(),
         controller: match options.controller {
-            Some(controller) if target.can().apart => Some(controller),
+            Some(controller) if target.abilities().apart => Some(controller),
             _ => None,
         },
         beside: None,
@@ -88,7 +88,7 @@ pub fn run(
             Ok(Outcome::Restarts(restart))
         }
         Ok(Outcome::Done) => {
-            if let Err(error) = run.target.leave() {
+            if let Err(error) = run.target.leave_machine() {
                 tracing::warn!("the machine is not as it was found: {error}");
             }
             Ok(Outcome::Done)
@@ -170,18 +170,18 @@ impl<'a> Run<'a> {
         let first = plan.trials.iter().find(|place| self.is_wanted(place));
         match (first, self.boot_of_search()) {
             (Some(_), Some(boot)) => self.open(&boot, 0)?,
-            (Some(first), None) if self.target.can().reset.saves() => {
-                self.open(&boot(&self.experiment.arms[first.arm]), 0)?;
+            (Some(first), None) if self.target.abilities().reset.has_snapshot() => {
+                self.open(&needed_boot(&self.experiment.arms[first.arm]), 0)?;
             }
             // A kernel that does not come up is for its trials to say.
-            (Some(_), None) if self.target.can().reboots => {}
+            (Some(_), None) if self.target.abilities().reboots => {}
             (Some(first), None) => drop(self.connect(first)?),
             (None, _) => {}
         }
-        let cpus = target::cpus(&self.experiment.target);
+        let cpus = target::known_cpus(&self.experiment.target);
         let mut warnings = schedule::lasting_warnings(self.experiment, cpus);
         warnings.extend(self.target.warnings());
-        self.writer.warn(warnings.clone())?;
+        self.writer.add_warnings(warnings.clone())?;
         warnings.extend(schedule::short_budget(self.experiment, plan));
         (self.sink)(Event::Ready {
             warnings: &warnings,
@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
             return Ok(());
         };
         let mut connection = Connection::open(*controller, &Boot::default(), &self.build)?;
-        let problems = connection.check(self.experiment, Side::Controller)?;
+        let problems = connection.check_experiment(self.experiment, Side::Controller)?;
         if !problems.is_empty() {
             return Err(RunError::Unmet(problems));
         }
@@ -210,10 +210,11 @@ impl<'a> Run<'a> {
     fn open_and_look(&mut self, boot: &Boot) -> Result<(), RunError> {
         let side = self.side();
         let experiment = only_arms_of(self.experiment, boot);
-        let ask = |connection: &mut Connection| match connection.check(&experiment, side)? {
-            problems if problems.is_empty() => connection.probe(),
-            problems => Err(RunError::Unmet(problems)),
-        };
+        let ask =
+            |connection: &mut Connection| match connection.check_experiment(&experiment, side)? {
+                problems if problems.is_empty() => connection.probe_system(),
+                problems => Err(RunError::Unmet(problems)),
+            };
         let (connection, mut system) =
             Connection::open_and_ask(self.target, boot, &self.build, ask)?;
         self.connection = Some(connection);
@@ -222,7 +223,7 @@ impl<'a> Run<'a> {
             kernel: boot.kernel.clone(),
             system,
         })?;
-        Ok(self.writer.warn(self.target.warnings())?)
+        Ok(self.writer.add_warnings(self.target.warnings())?)
     }
 
     /// The part of the checks that the target's agent makes.
@@ -237,7 +238,7 @@ impl<'a> Run<'a> {
     fn record(&mut self, machine: Machine) -> Result<(), RunError> {
         let mut differences = Vec::new();
         if self.trials.iter().any(Trial::is_ok) {
-            let earlier = self.writer.starts();
+            let earlier = self.writer.earlier_starts();
             if self.looked_at.is_empty() {
                 differences.extend(mixing::other_build(earlier, &self.build));
             }
@@ -245,7 +246,7 @@ impl<'a> Run<'a> {
         }
         self.allow(differences)?;
         if self.start > 0 {
-            let starts = self.writer.starts();
+            let starts = self.writer.earlier_starts();
             let of_start = starts.last().map(|start| &start.machines[..]);
             let mut known = of_start.unwrap_or_default().iter();
             return match known.any(|earlier| earlier.kernel == machine.kernel) {
@@ -280,11 +281,11 @@ impl<'a> Run<'a> {
             remedy: "Start a new run: trials before and after the change are no repetitions."
                 .to_owned(),
         });
-        Ok(self.writer.warn(warnings.collect())?)
+        Ok(self.writer.add_warnings(warnings.collect())?)
     }
 
     fn measure_all(&mut self) -> Result<Outcome, RunError> {
-        match self.find_rates()? && self.pilots()? {
+        match self.find_rates()? && self.run_pilots()? {
             true => self.all_blocks(),
             false => Ok(self.interrupt()),
         }
@@ -386,7 +387,7 @@ impl<'a> Run<'a> {
         }
         (self.sink)(Event::TrialEnded { trial: &trial });
         if let Some(pool) = self.pool {
-            pool.add(&trial);
+            pool.add_trial(&trial);
         }
         self.trials.push(trial);
         Ok(())
@@ -490,7 +491,7 @@ impl<'a> Run<'a> {
             },
             end => end?,
         };
-        let console = self.connection.as_mut().and_then(Connection::console);
+        let console = self.connection.as_mut().and_then(Connection::read_console);
         let (results, mut files) = match end {
             TrialEnd::Interrupted => return Ok(None),
             TrialEnd::Result {
@@ -547,7 +548,7 @@ impl<'a> Run<'a> {
         if let TrialEnd::Result { result, arms, .. } = &mut end {
             by_our_clock(result, arms, began);
             result.metrics.extend(connection.host_readings());
-            let facts = connection.facts();
+            let facts = connection.machine_facts();
             arms.iter_mut().for_each(|arm| prove(arm, facts.clone()));
             prove(result, facts);
         }
@@ -561,19 +562,19 @@ impl<'a> Run<'a> {
         if self.is_apart(workload) && self.beside.is_none() {
             self.open_controller()?;
         }
-        let Some(calibration) = self.calibration(place.cell)? else {
+        let Some(calibration) = self.find_calibration(place.cell)? else {
             return Ok(None);
         };
         let arm = &self.experiment.arms[place.arm];
-        let load = cell.load.offered(&calibration);
+        let load = cell.load.offered_load(&calibration);
         Ok(Some(TrialSpec {
             calibration,
             label: format!("{} b{} {}", cell.name, place.block, arm.name),
             seed: schedule::trial_seed(self.plan.seed, place),
             observe: self.experiment.observe.clone(),
-            turns: self
-                .lengths(place.cell)
-                .and_then(|lengths| schedule::turns(self.experiment, self.plan, place, lengths)),
+            turns: self.turn_lengths(place.cell).and_then(|lengths| {
+                schedule::plan_turns(self.experiment, self.plan, place, lengths)
+            }),
             rest_ns: self.rest_ns(),
             ..TrialSpec::new(arm.clone(), workload.clone(), load)
         }))
@@ -583,7 +584,7 @@ impl<'a> Run<'a> {
     /// from a snapshot: timers that are overdue come meanwhile, which would be an advantage of the arms
     /// that take long. The machine was at rest when it was saved, so that more than the limit adds nothing.
     fn rest_ns(&self) -> u64 {
-        if !self.target.can().reset.saves() {
+        if !self.target.abilities().reset.has_snapshot() {
             return 0;
         }
         let counted = self.trials.iter().filter(|trial| trial.is_ok());
@@ -597,8 +598,8 @@ impl<'a> Run<'a> {
         let mut on_step = |step: &str| sink(Event::Step { step });
         let mut trial = UnderWay::new(self.interrupted, &mut on_step);
         if !is_apart {
-            let ended = trial.whole(target, spec);
-            return trial.end(ended);
+            let ended = trial.run_whole(target, spec);
+            return trial.finish_trial(ended);
         }
         let mut apart = Apart {
             trial: &mut trial,
@@ -606,12 +607,12 @@ impl<'a> Run<'a> {
             controller: connected(&mut self.beside)?,
             load_is_left: false,
         };
-        let ended = apart.both(spec);
+        let ended = apart.run_both(spec);
         if apart.load_is_left {
             // The end of the connection ends the load.
             self.beside = None;
         }
-        trial.end(ended)
+        trial.finish_trial(ended)
     }
 
     /// Does the load run on the controller?
@@ -622,8 +623,8 @@ impl<'a> Run<'a> {
     /// An agent on the kernel that the place needs, fresh where the target resets. The end of
     /// the trial where its machine could not be made ready.
     fn connect(&mut self, place: &PlannedTrial) -> Result<Option<TrialEnd>, RunError> {
-        let boot = boot(&self.experiment.arms[place.arm]);
-        let turn = match self.target.can().reset {
+        let boot = needed_boot(&self.experiment.arms[place.arm]);
+        let turn = match self.target.abilities().reset {
             Reset::None => 0,
             Reset::Block => place.block,
             Reset::Workload => self.first_of_workload(place) + 1,
@@ -660,7 +661,7 @@ impl<'a> Run<'a> {
         // The old one first: two must never share the machine.
         self.connection = None;
         (self.sink)(Event::Step {
-            step: &self.target.opening(boot),
+            step: &self.target.opening_step(boot),
         });
         if self.looked_at.contains(boot) {
             self.connection = Some(Connection::open(self.target, boot, &self.build)?);
@@ -677,9 +678,9 @@ impl<'a> Run<'a> {
         let states = match self.pool {
             Some(pool) => {
                 pool.gave_up(&self.given_up);
-                pool.cells()
+                pool.cell_states()
             }
-            None => self.decisions.cells(&self.trials, &self.given_up),
+            None => self.decisions.cell_states(&self.trials, &self.given_up),
         };
         let states = states.into_iter().enumerate();
         let left_out = &self.left_out;
@@ -694,13 +695,13 @@ impl<'a> Run<'a> {
     }
 
     fn report_progress(&mut self, block: u32) {
-        let block = self.pool.map_or(block, |pool| pool.blocks());
+        let block = self.pool.map_or(block, |pool| pool.count_blocks());
         let state = Progress {
             block,
             decided: self.decided.len(),
             cells: self.plan.cells.len() - self.left_out.len(),
             open: self.open_comparisons.clone(),
-            elapsed_ns: model::nanos(self.elapsed()),
+            elapsed_ns: model::whole_nanos(self.elapsed()),
             left_ns: self.time_left(block),
         };
         (self.sink)(Event::BlockEnded { state: &state });
@@ -720,7 +721,7 @@ fn connected(connection: &mut Option<Connection>) -> Result<&mut Connection, Run
 /// Adds what the target knows. A trial on a machine that its arm does not mean is void.
 fn prove(result: &mut TrialResult, facts: Vec<Fact>) {
     result.evidence.facts.extend(facts);
-    let why = result.evidence.disagrees();
+    let why = result.evidence.find_disagreement();
     if let (TrialState::Ok, Some(why)) = (&result.state, why) {
         result.state = TrialState::Void { why };
         result.metrics.clear();

@@ -74,13 +74,13 @@ impl<'a> UnderWay<'a> {
     }
 
     /// The trial as one agent does it alone.
-    pub fn whole(&mut self, agent: &mut Connection, spec: TrialSpec) -> Ended {
-        agent.send(&request(spec))?;
-        self.result(agent)
+    pub fn run_whole(&mut self, agent: &mut Connection, spec: TrialSpec) -> Ended {
+        agent.send_request(&make_request(spec))?;
+        self.receive_result(agent)
     }
 
     /// The end of the trial with the files that have arrived.
-    pub fn end(self, ended: Ended) -> Result<TrialEnd, RunError> {
+    pub fn finish_trial(self, ended: Ended) -> Result<TrialEnd, RunError> {
         let files = self.files;
         match ended.map(|result| with_words_of_services(result, &files)) {
             Ok(result) => Ok(TrialEnd::Result {
@@ -95,8 +95,8 @@ impl<'a> UnderWay<'a> {
     }
 
     /// The result that an agent sends next.
-    pub fn result(&mut self, from: &mut Connection) -> Ended {
-        match self.reply(from, &mut Patience::from(Instant::now()))? {
+    pub fn receive_result(&mut self, from: &mut Connection) -> Ended {
+        match self.receive_reply(from, &mut Patience::starting_at(Instant::now()))? {
             Reply::Trial { result } => Ok(result),
             Reply::Turns { results } if !results.is_empty() => {
                 let first = Box::new(results[0].clone());
@@ -108,16 +108,20 @@ impl<'a> UnderWay<'a> {
     }
 
     /// The next reply that is not the same in every part of a trial.
-    pub fn reply(&mut self, from: &mut Connection, patience: &mut Patience) -> Result<Reply, Cut> {
+    pub fn receive_reply(
+        &mut self,
+        from: &mut Connection,
+        patience: &mut Patience,
+    ) -> Result<Reply, Cut> {
         loop {
-            if let Some(reply) = self.heard(from, LOOK, patience)? {
+            if let Some(reply) = self.poll_reply(from, LOOK, patience)? {
                 return Ok(reply);
             }
         }
     }
 
     /// That reply, if it comes in time. An agent that is silent for too long loses the trial.
-    pub fn heard(
+    pub fn poll_reply(
         &mut self,
         from: &mut Connection,
         wait: Duration,
@@ -126,11 +130,11 @@ impl<'a> UnderWay<'a> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(Cut::Interrupted);
         }
-        match from.receive(wait)? {
+        match from.receive_reply(wait)? {
             Some(Reply::File { file }) => self.files.texts.push(file),
             Some(Reply::Kept { piece }) => self.keep(piece)?,
             Some(Reply::Progress { step, limit_ns }) => {
-                patience.extend(Instant::now(), &step, limit_ns);
+                patience.extend_limit(Instant::now(), &step, limit_ns);
                 (self.on_step)(&step);
             }
             Some(Reply::Refused { why }) => return Err(Cut::Lost(why)),
@@ -233,7 +237,7 @@ fn is_log_of_service(name: &str) -> bool {
     name == "server.log" || (name.starts_with("service-") && name.ends_with(".log"))
 }
 
-pub(crate) fn request(spec: TrialSpec) -> Request {
+pub(crate) fn make_request(spec: TrialSpec) -> Request {
     Request::Trial {
         spec: Box::new(spec),
     }
@@ -244,7 +248,7 @@ pub(crate) fn request(spec: TrialSpec) -> Request {
 pub fn by_our_clock(result: &mut TrialResult, arms: &mut [TrialResult], began: SystemTime) {
     let theirs = result.started_unix_ns;
     let ours = began.duration_since(SystemTime::UNIX_EPOCH);
-    let ours = ours.map_or(theirs, model::nanos);
+    let ours = ours.map_or(theirs, model::whole_nanos);
     for one in std::iter::once(result).chain(arms) {
         let after = one.started_unix_ns.saturating_sub(theirs);
         one.started_unix_ns = ours.saturating_add(after);
@@ -256,8 +260,8 @@ pub fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialRe
     let unix = at.duration_since(SystemTime::UNIX_EPOCH);
     TrialResult {
         state: TrialState::Void { why },
-        started_unix_ns: unix.map(model::nanos).unwrap_or(0),
-        elapsed_ns: model::nanos(started.elapsed()),
+        started_unix_ns: unix.map(model::whole_nanos).unwrap_or(0),
+        elapsed_ns: model::whole_nanos(started.elapsed()),
         window_start_ns: 0,
         window_end_ns: 0,
         evidence: Evidence::default(),

@@ -90,19 +90,19 @@ fn scenario(arms: &[&str]) -> Scenario {
 fn doubted(results: &ResultSet) -> (Vec<String>, Vec<String>) {
     let trials: Vec<Trial> = results.trials.iter().map(|s| s.trial.clone()).collect();
     let decisions = Decisions::new(&results.experiment, &results.plan);
-    let open = decisions.cells(&trials, &BTreeSet::new()).into_iter();
+    let open = decisions.cell_states(&trials, &BTreeSet::new()).into_iter();
     let open = open.flat_map(|state| match state {
         CellState::Decided => Vec::new(),
         CellState::Open(open) => open,
     });
     let table = Table::from_results(results);
     let is_call = |arm: &str| {
-        let mut found = table.comparisons();
+        let mut found = table.all_comparisons();
         found.any(|c| c.arm == arm && c.verdict.is_call())
     };
     let by_runner = open.map(|o| o.arm).filter(|arm| is_call(arm)).collect();
     let starred = table
-        .comparisons()
+        .all_comparisons()
         .filter(|c| c.survives_ebh == Some(false));
     (by_runner, starred.map(|c| c.arm.clone()).collect())
 }

@@ -19,8 +19,8 @@ pub struct Question<'a> {
 
 impl Question<'_> {
     /// Shows, asks, and has an error where the answer is no.
-    pub fn ask(&self) -> Result<Agreed, CliError> {
-        let answer = Agreed::ask(self.shown, self.asked, self.yes);
+    pub fn ask_user(&self) -> Result<Agreed, CliError> {
+        let answer = Agreed::ask_user(self.shown, self.asked, self.yes);
         match answer.map_err(CliError::internal)? {
             Answer::Yes(agreed) => Ok(agreed),
             Answer::Nobody => Err(CliError::usage(

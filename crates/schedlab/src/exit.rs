@@ -4,7 +4,7 @@
 
 use miette::{Diagnostic, LabeledSpan, SourceCode};
 use model::Problem;
-use model::printable::{lines, one_line};
+use model::printable::{clean_lines, one_line};
 use std::fmt::{Display, Write};
 use std::process::ExitCode;
 
@@ -102,7 +102,7 @@ impl CliError {
 
 /// An error on its way to a person.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", lines(&.0.to_string()))]
+#[error("{}", clean_lines(&.0.to_string()))]
 pub struct Shown(pub CliError);
 
 /// The same in lines for a terminal. miette breaks lines anywhere; here commands stay whole, so that
@@ -127,7 +127,7 @@ fn broken(text: &str, width: usize) -> String {
         let words = line.trim_start();
         let indent = line.chars().count() - words.chars().count();
         let hang = if words.starts_with('→') { 2 } else { 0 };
-        report::wrap(words, width, indent, indent + hang)
+        report::wrap_text(words, width, indent, indent + hang)
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -150,7 +150,7 @@ impl Diagnostic for Broken {
 impl Diagnostic for Shown {
     fn help<'a>(&'a self) -> Option<Box<dyn Display + 'a>> {
         let help = self.0.help()?.to_string();
-        Some(Box::new(lines(&help).into_owned()))
+        Some(Box::new(clean_lines(&help).into_owned()))
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -186,7 +186,7 @@ pub fn list(problems: &[Problem]) -> String {
 }
 
 /// Something that an earlier run changed is still in force.
-pub fn unrestored(failed: &[String]) -> CliError {
+pub fn unrestored_error(failed: &[String]) -> CliError {
     CliError::Internal {
         message: format!(
             "what an earlier run changed could not be undone:\n{}",
@@ -275,7 +275,7 @@ impl From<agent::AgentError> for CliError {
 impl From<runner::RunError> for CliError {
     fn from(error: runner::RunError) -> Self {
         match error {
-            runner::RunError::Unrestored(failed) => unrestored(&failed),
+            runner::RunError::Unrestored(failed) => unrestored_error(&failed),
             runner::RunError::Unmet(problems) | runner::RunError::Mixed(problems) => {
                 CliError::Unmet(problems)
             }

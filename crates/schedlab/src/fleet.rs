@@ -7,7 +7,7 @@ use crate::exit::CliError;
 use crate::latest;
 use crate::measure::{Run, default_dir, refuse_another};
 use crate::progress::Display;
-use crate::request::{Wanted, extended};
+use crate::request::{Wanted, extend_experiment};
 use crate::targets;
 use model::{Calibration, Experiment, Plan, Severity, Warning};
 use plan::PlanError;
@@ -62,7 +62,7 @@ type Left = Vec<(String, String)>;
 impl Several {
     /// The run that the arguments mean, where it is one on several machines; otherwise the
     /// results and the experiment are given back.
-    pub fn of(
+    pub fn from_args(
         args: &RunArgs,
         held: Option<Held>,
         wanted: Option<Wanted>,
@@ -76,7 +76,8 @@ impl Several {
         let Some(wanted) = wanted else {
             return Ok((None, None, None));
         };
-        let Some(make) = target::fleet(&wanted.experiment.target).map_err(PlanError::from)? else {
+        let Some(make) = target::find_fleet(&wanted.experiment.target).map_err(PlanError::from)?
+        else {
             return Ok((None, None, Some(wanted)));
         };
         let Wanted {
@@ -90,7 +91,7 @@ impl Several {
         let dir = output.unwrap_or_else(|| default_dir(&experiment.name));
         let several = Several {
             dir: FleetDir::create(&dir, &experiment, source.as_deref())?,
-            plan: schedule::plan(&experiment),
+            plan: schedule::plan_blocks(&experiment),
             experiment,
             calibrations,
             make,
@@ -99,20 +100,20 @@ impl Several {
     }
 
     fn again(mut dir: FleetDir, wanted: Option<Wanted>, args: &RunArgs) -> Result<Self, CliError> {
-        let before = dir.experiment()?;
-        let experiment = extended(&before, &args.experiment)?;
+        let before = dir.read_experiment()?;
+        let experiment = extend_experiment(&before, &args.experiment)?;
         refuse_another(
             dir.dir(),
             wanted.as_ref().map(|w| &w.experiment),
             &experiment,
         )?;
         plan::check(&experiment)?;
-        dir.extend(&experiment)?;
-        let make = target::fleet(&experiment.target).map_err(PlanError::from)?;
+        dir.extend_experiment(&experiment)?;
+        let make = target::find_fleet(&experiment.target).map_err(PlanError::from)?;
         let make = make.ok_or_else(|| CliError::internal("its target is one machine"))?;
         Ok(Several {
             dir,
-            plan: schedule::plan(&experiment),
+            plan: schedule::plan_blocks(&experiment),
             experiment,
             calibrations: BTreeMap::new(),
             make,
@@ -138,7 +139,7 @@ impl Several {
         let mut display = Display::new(&self.experiment, &self.plan, args.quiet);
         let host = targets::host_of(args.wait, interrupted)?;
         let target = &self.experiment.target;
-        let fleet = (self.make)(target, &host, &mut |line| display.note(line));
+        let fleet = (self.make)(target, &host, &mut |line| display.add_note(line));
         let fleet = match fleet {
             Ok(fleet) => fleet,
             Err(error) => {
@@ -152,14 +153,14 @@ impl Several {
         };
         let mut machines = self.machines(fleet.as_ref())?;
         let pool = Pool::new(&self.experiment, &self.plan);
-        for (name, dir) in self.dir.runs()? {
+        for (name, dir) in self.dir.find_runs()? {
             if !machines.iter().any(|machine| machine.run.dir() == dir) {
-                display.note(&format!(
+                display.add_note(&format!(
                     "{name} is not there this time; what it measured counts"
                 ));
                 let done = read::read_trials(&dir)?;
                 let done: Vec<_> = done.into_iter().map(|stored| stored.trial).collect();
-                pool.absent(&done);
+                pool.add_absent(&done);
             }
         }
         let watch = Watch {
@@ -172,7 +173,7 @@ impl Several {
         };
         let (ends, left) = watch.run_all(&mut machines, &pool);
         if let Ok(mut shown) = watch.shown.lock() {
-            shown.0.end();
+            shown.0.end_display();
         }
         drop((watch, machines));
         // The machines are others' while all is merged.
@@ -200,14 +201,14 @@ impl Several {
                 flags: Flags::default(),
             })
         };
-        fleet.machines().into_iter().map(machine).collect()
+        fleet.machine_names().into_iter().map(machine).collect()
     }
 
     fn run_on(&self, machine: &str, fleet: &dyn Fleet) -> Result<Run, CliError> {
-        let dir = self.dir.of(machine);
+        let dir = self.dir.machine_dir(machine);
         let experiment = Experiment {
             seed: schedule::machine_seed(self.experiment.seed, machine),
-            target: fleet.spec(machine),
+            target: fleet.machine_spec(machine),
             ..self.experiment.clone()
         };
         if dir.join(results::files::MANIFEST).exists() {
@@ -224,7 +225,7 @@ impl Several {
     /// One result of all machines that have measured something; `false` where none has.
     fn merge(&self, left: &Left, is_done: bool, is_decided: bool) -> Result<bool, CliError> {
         let mut all = Vec::new();
-        for (name, dir) in self.dir.runs()? {
+        for (name, dir) in self.dir.find_runs()? {
             let has_begun = dir.join(results::files::SYSTEM).exists();
             if !has_begun {
                 continue;
@@ -254,7 +255,7 @@ impl Several {
             }));
         let budget_ended = self.budget_ended(&parts).filter(|_| !is_decided);
         manifest.warnings.extend(budget_ended);
-        self.dir.merge(&parts, manifest)?;
+        self.dir.merge_runs(&parts, manifest)?;
         Ok(true)
     }
 
@@ -325,7 +326,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn note(&self, line: &str) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.0.note(line);
+        shown.0.add_note(line);
     }
 
     /// A thread for each machine, and one that asks for those that will be lost.
@@ -340,7 +341,7 @@ impl Watch<'_> {
             .collect();
         // All of them are there before the first begins.
         let members = machines.iter();
-        let members = members.map(|machine| pool.member(machine.run.done()));
+        let members = members.map(|machine| pool.add_member(machine.run.done_trials()));
         let members: Vec<Member> = members.collect();
         thread::scope(|scope| {
             let start = |(machine, member)| scope.spawn(move || self.run_one(machine, member));
@@ -409,7 +410,7 @@ impl Watch<'_> {
             interrupted: Arc::clone(&machine.flags.end),
             ..self.host.clone()
         };
-        let mut target = self.fleet.target(&machine.name, &host)?;
+        let mut target = self.fleet.make_target(&machine.name, &host)?;
         let name = machine.name.clone();
         let mut sink = |event: Event| {
             let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
@@ -439,7 +440,7 @@ impl Watch<'_> {
             if looked.elapsed() < LOOK {
                 continue;
             }
-            for leaving in self.fleet.leaving() {
+            for leaving in self.fleet.machines_to_leave() {
                 let mut of_it = flags.iter().filter(|(name, _)| *name == leaving.machine);
                 let Some((name, flags)) = of_it.next() else {
                     continue;

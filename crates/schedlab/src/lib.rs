@@ -61,7 +61,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             let code = error.code();
             match cli.command.is_for_programs() {
-                true => shown::note(Shown(error)),
+                true => shown::print_note(Shown(error)),
                 false => say(Stream::Errors, format!("{:?}\n", for_a_person(error))),
             }
             code
@@ -81,8 +81,8 @@ fn take_own_name() {
 /// Prints a text of ours, with its colours where a terminal shows them.
 fn say(stream: Stream, words: String) {
     let words = match output::has_colours(stream) {
-        true => shown::coloured(words),
-        false => shown::text(words),
+        true => shown::coloured_text(words),
+        false => shown::clean_text(words),
     };
     // Who does not read it any more is gone.
     let _ = stream.write(&words);

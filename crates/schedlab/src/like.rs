@@ -41,12 +41,12 @@ pub fn agreed_to_resume(held: &mut Held, yes: bool, silent: bool) -> Result<Agre
     }
     let dir = held.dir().to_owned();
     let wanted = Wanted {
-        experiment: held.experiment()?,
+        experiment: held.read_experiment()?,
         source: None,
         calibrations: results::read::read_calibrations(&dir)?,
     };
     let agreed = agreed(&dir, &wanted, yes, silent)?;
-    held.adopt()?;
+    held.adopt_run()?;
     Ok(agreed)
 }
 
@@ -76,7 +76,7 @@ fn agreed(earlier: &Path, wanted: &Wanted, yes: bool, silent: bool) -> Result<Ag
         yes,
         unanswered: "this experiment was made elsewhere, and nobody is here to agree to what it runs",
     };
-    question.ask()
+    question.ask_user()
 }
 
 /// All that comes to run, and as whom.
@@ -134,7 +134,7 @@ impl Shown {
     }
 
     fn target(&mut self, target: &TargetSpec) -> Result<(), PlanError> {
-        let entries = (target::def(target)?.shown)(target)?;
+        let entries = (target::find_def(target)?.shown)(target)?;
         for (index, (what, text)) in entries.iter().enumerate() {
             self.entry(if index == 0 { 1 } else { 2 }, what, text);
         }
@@ -154,7 +154,7 @@ impl Shown {
         let kind = format!("{} at {}", workload.kind.name(), loads.join(", "));
         self.entry(1, &format!("workload {}", workload.name), &kind);
         let remote = remote(workload);
-        let chosen = load::driver(&workload.kind).map(|driver| driver.chosen());
+        let chosen = load::driver(&workload.kind).map(|driver| driver.chosen_programs());
         for chosen in chosen.into_iter().flatten() {
             match chosen {
                 Chosen::Before(argv) => self.entry(2, "before each trial", &command_line(&argv)),
@@ -179,7 +179,7 @@ impl Shown {
     fn server(&mut self, server: &Server) {
         let program = SERVERS.open(&server.program).ok();
         let command = program.as_ref().map(|program| program.command());
-        let ready = match program.map(|program| program.ready()) {
+        let ready = match program.map(|program| program.readiness()) {
             Some(Readiness::Http { path, .. }) => format!(", ready at {path}"),
             Some(Readiness::Tcp) | None => String::new(),
         };

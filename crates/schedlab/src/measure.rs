@@ -5,12 +5,12 @@ use crate::exit::{self, CliError};
 use crate::latest;
 use crate::output::note;
 use crate::progress::Display;
-use crate::request::{Wanted, extended};
+use crate::request::{Wanted, extend_experiment};
 use crate::targets;
 use doors::started::Agreed;
 use doors::written::no_patience;
 use model::{Build, Calibration, Experiment, Plan, Trial};
-use results::files::plain;
+use results::files::plain_name;
 use results::{FORMAT, Held, Manifest, ResultSet, ResultsError, RunState, Writer, read};
 use runner::{Event, Member, Options, Outcome};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -104,9 +104,13 @@ pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
 
 /// Results that are there, for this process alone. Where another one has them, its end is waited for
 /// if that is wanted.
-pub fn held(dir: &Path, wait: WaitArgs, interrupted: &AtomicBool) -> Result<Held, CliError> {
+pub fn take_results(
+    dir: &Path,
+    wait: WaitArgs,
+    interrupted: &AtomicBool,
+) -> Result<Held, CliError> {
     let mut told = false;
-    let held = Held::take(dir, &mut || {
+    let held = Held::take_results(dir, &mut || {
         if wait.wait && !std::mem::replace(&mut told, true) {
             let dir = dir.display();
             note!("Waiting for its end: another run measures into {dir}");
@@ -138,7 +142,7 @@ impl Run {
             calibrations,
         } = wanted;
         plan::check(&experiment)?;
-        let plan = schedule::plan(&experiment);
+        let plan = schedule::plan_blocks(&experiment);
         let dir = output.map_or_else(|| default_dir(&experiment.name), Path::to_owned);
         let manifest = Manifest {
             together,
@@ -174,7 +178,7 @@ impl Run {
             ));
         }
         let (before, plan) = read::read_plan(dir)?;
-        let experiment = extended(&before, args)?;
+        let experiment = extend_experiment(&before, args)?;
         refuse_another(dir, wanted.as_ref().map(|w| &w.experiment), &experiment)?;
         let left_out = args.cells.left_out(&experiment)?;
         Ok(Run {
@@ -186,7 +190,7 @@ impl Run {
     /// The same for one of several machines, whose experiment is that of all of them. It ends as all of
     /// them do.
     pub fn resume_together(dir: &Path, experiment: Experiment) -> Result<Run, CliError> {
-        let held = Held::take(dir, &mut no_patience)?;
+        let held = Held::take_results(dir, &mut no_patience)?;
         let (before, plan) = read::read_plan(dir)?;
         let experiment = Experiment {
             target: before.target.clone(),
@@ -212,8 +216,8 @@ impl Run {
         if experiment != before {
             plan::check(&experiment)?;
             // Blocks are drawn one after the other: those of the shorter plan come first.
-            plan = schedule::plan(&experiment);
-            writer.extend(&experiment, &plan, runner::says_of_budget)?;
+            plan = schedule::plan_blocks(&experiment);
+            writer.extend_plan(&experiment, &plan, runner::says_of_budget)?;
         }
         Ok(Run {
             experiment,
@@ -258,14 +262,14 @@ impl Run {
             record: self.boots.record.clone(),
             ..targets::host_of(wait, interrupted)?
         };
-        let mut target = target::make(&self.experiment.target, &host)?;
+        let mut target = target::make_target(&self.experiment.target, &host)?;
         let mut progress = Display::new(&self.experiment, &self.plan, quiet);
         let shown = &mut |event: Event| {
-            progress.show(&event);
+            progress.show_event(&event);
             also(&event);
         };
         let outcome = self.measure_on(target.as_mut(), interrupted, anyway, None, shown);
-        progress.end();
+        progress.end_display();
         latest::remember(self.dir());
         outcome
     }
@@ -279,7 +283,7 @@ impl Run {
         pool: Option<Member>,
         sink: &mut dyn FnMut(Event),
     ) -> Result<Outcome, CliError> {
-        let mut controller = targets::controller(interrupted)?;
+        let mut controller = targets::make_controller(interrupted)?;
         let options = Options {
             controller: Some(controller.as_mut()),
             interrupted,
@@ -293,7 +297,7 @@ impl Run {
             pool,
             left_out: self.left_out.clone(),
         };
-        let outcome = runner::run(
+        let outcome = runner::run_plan(
             &self.experiment,
             &self.plan,
             target,
@@ -314,12 +318,12 @@ impl Run {
     }
 
     /// Number of earlier starts.
-    pub fn starts(&self) -> usize {
-        self.writer.starts().len()
+    pub fn count_starts(&self) -> usize {
+        self.writer.earlier_starts().len()
     }
 
     /// Trials of earlier starts.
-    pub fn done(&self) -> &[Trial] {
+    pub fn done_trials(&self) -> &[Trial] {
         &self.done
     }
 }
@@ -371,7 +375,7 @@ pub fn default_dir(name: &str) -> PathBuf {
     // A file system takes 255 bytes for a name, and a capsule's is longer than this one.
     const LONGEST: usize = 120;
     let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    let mut name = plain(name);
+    let mut name = plain_name(name);
     name.truncate(LONGEST);
     Path::new(latest::RESULTS).join(format!("{name}-{stamp}"))
 }

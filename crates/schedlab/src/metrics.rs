@@ -96,7 +96,7 @@ struct Shown {
 
 impl Metrics {
     /// Listens at an address, `127.0.0.1:9464`.
-    pub fn at(address: Option<&str>) -> Result<Self, CliError> {
+    pub fn listen_at(address: Option<&str>) -> Result<Self, CliError> {
         let Some(address) = address else {
             return Ok(Metrics::default());
         };
@@ -141,7 +141,7 @@ impl Metrics {
     }
 
     /// Takes part in what happens.
-    pub fn see(&mut self, event: &Event) {
+    pub fn see_event(&mut self, event: &Event) {
         let Some(shown) = &mut self.shown else {
             return;
         };
@@ -188,7 +188,7 @@ impl Shown {
 
     fn compare(&self, table: &Table) {
         self.figures.verdict.clear();
-        for comparison in table.comparisons().filter(|c| c.deciding) {
+        for comparison in table.all_comparisons().filter(|c| c.deciding) {
             self.judged(comparison);
         }
     }

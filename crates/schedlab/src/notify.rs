@@ -7,9 +7,9 @@
 use crate::exit::CliError;
 use crate::output::note;
 use crate::systemd;
-use doors::started::{tool, tool_at};
+use doors::started::{tool_at, tool_command};
 use model::Problem;
-use model::trial::headline;
+use model::trial::first_line;
 use runner::Event;
 use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -65,14 +65,14 @@ struct Notice<'a> {
 /// The address for a process that is started in another directory.
 pub fn from_anywhere(address: &str) -> Result<String, CliError> {
     Ok(match address.strip_prefix('@') {
-        Some(file) => format!("@{}", systemd::absolute(Path::new(file))?.display()),
+        Some(file) => format!("@{}", systemd::absolute_path(Path::new(file))?.display()),
         None => address.to_owned(),
     })
 }
 
 impl Notices {
     /// Reads the addresses, and looks for the programs that they need.
-    pub fn to(addresses: &[String]) -> Result<Self, CliError> {
+    pub fn for_addresses(addresses: &[String]) -> Result<Self, CliError> {
         let mut receivers = Vec::new();
         for address in addresses {
             match address.strip_prefix('@') {
@@ -102,7 +102,7 @@ impl Notices {
     }
 
     /// Says what a person should look at while the run goes on.
-    pub fn see(&mut self, event: &Event) {
+    pub fn report_event(&mut self, event: &Event) {
         let what = match event {
             Event::TrialEnded { trial } => trial.result.state.headline().map(|why| {
                 let state = trial.result.state.name();
@@ -112,7 +112,7 @@ impl Notices {
                 Some(format!("Gave up on {arm} in {cell}: it never worked."))
             }
             Event::Restarting { why } => {
-                Some(format!("Starting the agent again: {}", headline(why)))
+                Some(format!("Starting the agent again: {}", first_line(why)))
             }
             _ => None,
         };
@@ -132,7 +132,7 @@ impl Notices {
     }
 
     /// Says how the run ended.
-    pub fn end(&mut self, text: &str) {
+    pub fn report_end(&mut self, text: &str) {
         let unsaid = std::mem::take(&mut self.unsaid);
         self.send("end", &with_unsaid(text, unsaid));
     }
@@ -235,13 +235,13 @@ impl Receiver {
                 tell(command, &mail(to, notice), LIMIT)
             }
             Receiver::Webhook(url) => {
-                let mut command = tool("curl");
+                let mut command = tool_command("curl");
                 command.args(["--silent", "--show-error", "--fail", "--config", "-"]);
                 tell(command, &request(url, &json), LIMIT)
             }
             Receiver::Command(line) => {
                 // The user's own words.
-                let mut command = tool("sh");
+                let mut command = tool_command("sh");
                 command.args(["-c", line]);
                 tell(command, &json, LIMIT)
             }
@@ -427,7 +427,7 @@ mod tests {
         notices.start("night", Path::new("results/x"));
         notices.trouble("A trial is void");
         notices.trouble("A trial is void");
-        notices.end("Done.");
+        notices.report_end("Done.");
         let seen = std::fs::read_to_string(&path).unwrap();
         let notices: Vec<serde_json::Value> = serde_json::Deserializer::from_str(&seen)
             .into_iter()

@@ -63,7 +63,7 @@ struct Unpacked {
 
 impl Unpacked {
     fn make() -> std::io::Result<Self> {
-        let part = Part::of(&std::env::temp_dir())?;
+        let part = Part::create_in(&std::env::temp_dir())?;
         let into = part.path();
         written::make_private_directory(&into)?;
         let part = Arc::new(Mutex::new(Some(part)));
@@ -94,7 +94,7 @@ impl Unpacked {
 impl Unpacked {
     fn unpack(&self, capsule: &Path, limits: Limits) -> Result<PathBuf, CliError> {
         let _writing = self.part.lock();
-        let unpacked = capsule::unpack(capsule, &self.into, limits, &self.interrupted);
+        let unpacked = capsule::unpack_capsule(capsule, &self.into, limits, &self.interrupted);
         match self.interrupted.load(Ordering::SeqCst) {
             true => Err(CliError::Interrupted),
             false => Ok(unpacked?),

@@ -4,7 +4,7 @@
 use crate::exit::CliError;
 use clap::ValueEnum;
 use doors::shown::{self, Shown, Stream};
-use doors::started::tool;
+use doors::started::tool_command;
 use doors::written;
 use serde::Serialize;
 use std::fmt::{Arguments, Display};
@@ -20,7 +20,7 @@ pub(crate) use say;
 
 /// A line on standard error, like `eprintln!`.
 macro_rules! note {
-    ($($words:tt)*) => { doors::shown::note(format_args!($($words)*)) };
+    ($($words:tt)*) => { doors::shown::print_note(format_args!($($words)*)) };
 }
 pub(crate) use note;
 
@@ -33,7 +33,7 @@ pub enum Plain {
 
 impl Plain {
     /// The option that asks for it, for a schedlab on another machine.
-    pub fn word(self) -> &'static str {
+    pub fn option_word(self) -> &'static str {
         match self {
             Plain::Text => "--format=text",
             Plain::Json => "--format=json",
@@ -42,7 +42,7 @@ impl Plain {
 }
 
 pub fn line(words: Arguments) {
-    let words = shown::text(format_args!("{words}\n"));
+    let words = shown::clean_text(format_args!("{words}\n"));
     if let Err(error) = Stream::Output.write(&words) {
         let gone = error.kind() == ErrorKind::BrokenPipe;
         std::process::exit(if gone {
@@ -57,7 +57,7 @@ pub fn line(words: Arguments) {
 pub fn width() -> usize {
     let said = std::env::var("COLUMNS").ok();
     let said = said.and_then(|columns| columns.trim().parse().ok());
-    let columns = said.or_else(|| Stream::Output.columns());
+    let columns = said.or_else(|| Stream::Output.terminal_columns());
     columns
         .filter(|columns| *columns > 0)
         .unwrap_or(report::Options::USUAL_WIDTH)
@@ -72,18 +72,18 @@ pub fn has_colours(stream: Stream) -> bool {
 
 /// A value as JSON, over several lines.
 pub fn json(value: &impl Serialize) -> Result<(), CliError> {
-    write(&shown::json(value).map_err(CliError::internal)?)
+    write(&shown::json_text(value).map_err(CliError::internal)?)
 }
 
 /// The text of [`json`], with the end of its last line.
 pub fn json_text(value: &impl Serialize) -> Result<String, CliError> {
-    let json = shown::json(value).map_err(CliError::internal)?;
+    let json = shown::json_text(value).map_err(CliError::internal)?;
     Ok(json.into_string())
 }
 
 /// A whole text of ours, without colours.
-pub fn text(words: impl Display) -> Result<(), CliError> {
-    write(&shown::text(words))
+pub fn print_text(words: impl Display) -> Result<(), CliError> {
+    write(&shown::clean_text(words))
 }
 
 /// The answer.
@@ -109,7 +109,7 @@ pub fn directory(dir: &Path) -> Result<(), CliError> {
 
 /// Shows a page in the browser of this desktop. Where there is none, the page is as good without.
 pub fn open(page: &Path) {
-    let mut command = tool("xdg-open");
+    let mut command = tool_command("xdg-open");
     command.arg(page.canonicalize().unwrap_or_else(|_| page.to_owned()));
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let (started, page) = (command.stderr(Stdio::null()).spawn(), page.display());

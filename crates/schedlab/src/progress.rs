@@ -6,12 +6,12 @@
 mod live;
 
 use crate::exit::CliError;
-use doors::shown::{self, Stream, sentence};
+use doors::shown::{self, Stream, clean_line};
 use indicatif::{ProgressBar, ProgressStyle};
 use live::{Live, left_in_words};
-use model::trial::headline;
+use model::trial::first_line;
 use model::{Experiment, Plan, Trial, format_duration_ns, format_rate};
-use report::count;
+use report::format_count;
 use runner::{Event, OpenComparison, Progress};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -51,8 +51,8 @@ impl Display {
             true => Lines::None,
             false => Lines::of_this_process(),
         };
-        let arms = count(experiment.arms.len(), "arm");
-        let cells = count(plan.cells.len(), "cell");
+        let arms = format_count(experiment.arms.len(), "arm");
+        let cells = format_count(plan.cells.len(), "cell");
         let (name, blocks) = (&experiment.name, experiment.stop.max_blocks);
         let budget = experiment.stop.budget_ns.map(format_duration_ns);
         let budget = budget.map_or_else(String::new, |budget| format!(" in {budget}"));
@@ -74,16 +74,16 @@ impl Display {
     /// Shows an event of one of several machines.
     pub fn show_of(&mut self, machine: &str, event: &Event) {
         self.machine = format!("{machine}: ");
-        self.show(event);
+        self.show_event(event);
         self.machine.clear();
     }
 
     /// A line about a machine, or all of them, that stays.
-    pub fn note(&mut self, line: &str) {
+    pub fn add_note(&mut self, line: &str) {
         self.lines.say(line);
     }
 
-    pub fn show(&mut self, event: &Event) {
+    pub fn show_event(&mut self, event: &Event) {
         let machine = &self.machine;
         match event {
             Event::Ready { warnings } => {
@@ -133,7 +133,7 @@ impl Display {
                 self.lines.say(&line);
             }
             Event::Restarting { why } => {
-                let line = format!("{machine}starting the agent again: {}", headline(why));
+                let line = format!("{machine}starting the agent again: {}", first_line(why));
                 self.lines.say(&line);
             }
             Event::BlockEnded { state } => self.block_ended(state),
@@ -175,7 +175,7 @@ impl Display {
                 format_rate(*rate_per_sec)
             )),
             Event::SearchFailed { workload, why } => {
-                let line = format!("no highest rate of {workload} found: {}", headline(why));
+                let line = format!("no highest rate of {workload} found: {}", first_line(why));
                 self.lines.say(&line);
             }
             _ => {}
@@ -189,10 +189,13 @@ impl Display {
 
     /// A cell in which nothing is left to measure needs no more blocks, which decides nothing.
     fn so_far_decided(&self, decided: usize) -> String {
-        let cells = count(self.cells, "cell");
+        let cells = format_count(self.cells, "cell");
         match self.given_up.len() {
             0 => format!("{decided} of {cells} decided"),
-            some => format!("{decided} of {cells} done, {} given up", count(some, "arm")),
+            some => format!(
+                "{decided} of {cells} done, {} given up",
+                format_count(some, "arm")
+            ),
         }
     }
 
@@ -234,7 +237,7 @@ impl Display {
         )
     }
 
-    pub fn end(&mut self) {
+    pub fn end_display(&mut self) {
         self.lines.end();
     }
 }
@@ -264,11 +267,11 @@ impl Steps {
         Steps(Lines::of_this_process())
     }
 
-    pub fn show(&self, step: &str) {
+    pub fn show_step(&self, step: &str) {
         self.0.first_steps(step);
     }
 
-    pub fn end(&mut self) {
+    pub fn end_display(&mut self) {
         self.0.end();
     }
 }
@@ -285,11 +288,11 @@ impl Spinner {
         Ok(Spinner(bar))
     }
 
-    pub fn say(&self, line: &str) {
+    pub fn show_line(&self, line: &str) {
         say_beside(&self.0, line);
     }
 
-    pub fn end(self) {
+    pub fn end_display(self) {
         self.0.finish_and_clear();
     }
 }
@@ -297,7 +300,7 @@ impl Spinner {
 /// Words beside a bar. They may be of a build, or of another machine.
 #[expect(clippy::disallowed_methods, reason = "here they are cleaned")]
 fn say_beside(bar: &ProgressBar, line: &str) {
-    bar.set_message(sentence(line).into_string());
+    bar.set_message(clean_line(line).into_string());
 }
 
 /// The place that lines go to.
@@ -321,7 +324,7 @@ impl Lines {
 
     /// A line that stays. Names and reasons are those of the experiment and of programs.
     fn say(&self, line: &str) {
-        let line = sentence(line).into_string();
+        let line = clean_line(line).into_string();
         match self {
             // The bars are drawn again below it.
             Lines::Live(live) => drop(live.all.println(line)),
@@ -339,7 +342,7 @@ impl Lines {
     /// A line for where nothing is live.
     fn log(&self, line: &str) {
         if let Lines::Log(last) = self {
-            shown::note(sentence(line));
+            shown::print_note(clean_line(line));
             last.set(Instant::now());
         }
     }
@@ -347,7 +350,7 @@ impl Lines {
     /// The step under way now, with what is known before it.
     fn live(&self, parts: &[&str]) {
         match self {
-            Lines::Live(live) => live.say(parts),
+            Lines::Live(live) => live.show_step(parts),
             Lines::Log(last) if last.get().elapsed() >= SILENCE => {
                 let parts = parts.iter().copied().filter(|part| !part.is_empty());
                 self.log(&parts.collect::<Vec<_>>().join(" · "));
@@ -359,14 +362,14 @@ impl Lines {
     fn block_ended(&mut self, left_ns: Option<u64>, state: &str, open: &[String]) {
         if let Lines::Live(live) = self {
             live.set_left(left_ns);
-            live.say(&[state]);
-            live.show(open);
+            live.show_step(&[state]);
+            live.show_open(open);
         }
     }
 
     fn end(&mut self) {
         if let Lines::Live(live) = std::mem::replace(self, Lines::None) {
-            live.end();
+            live.end_display();
         }
     }
 }
@@ -407,7 +410,7 @@ mod tests {
     fn a_cell_without_a_figure_is_not_called_decided() {
         let mut display = display();
         assert_eq!(display.so_far_decided(1), "1 of 3 cells decided");
-        display.show(&Event::GaveUp {
+        display.show_event(&Event::GaveUp {
             cell: "wakeup 200%",
             arm: "rusty",
             why: "it has no figure",

@@ -148,7 +148,7 @@ impl Page {
              or `http:2k/s`; a command\nfollows two dashes, as in `-- make -j8`. The metrics \
              that decide end a cell unless `metrics` names others.",
         );
-        for kind in load::KINDS.all() {
+        for kind in load::KINDS.iter() {
             self.kind(kind);
         }
     }
@@ -189,13 +189,13 @@ impl Page {
     /// Kinds of server or of antagonist.
     fn programs<W: ?Sized>(&mut self, table: &Table<W>, header: &str) {
         self.heading(&format!("## Kinds of {}", table.role));
-        let rows = table.kinds.all().map(|def| {
+        let rows = table.kinds.iter().map(|def| {
             let program = def.program.as_slice();
             vec![code(def.name), packages(program), def.summary.to_owned()]
         });
         let rows: Vec<_> = rows.collect();
         self.table(&["`kind`", "program", "meaning"], &rows);
-        for def in table.kinds.all().filter(|def| !def.keys.is_empty()) {
+        for def in table.kinds.iter().filter(|def| !def.keys.is_empty()) {
             self.heading(&format!("### `{header}` with `kind = \"{}\"`", def.name));
             self.keys(def.keys);
         }

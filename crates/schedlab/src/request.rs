@@ -20,7 +20,7 @@ pub struct Wanted {
     pub calibrations: BTreeMap<String, Calibration>,
 }
 
-pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
+pub fn read_wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     let arms = &args.words.arms;
     let (mut experiment, source) = match &args.file {
         None => from_words(args).map(|(experiment, text)| (experiment, Some(text)))?,
@@ -64,8 +64,8 @@ pub fn overridden(
 }
 
 /// An experiment that the user measures, and so agrees to: what its arms name by a commit is built.
-pub fn measurable(args: &ExperimentArgs) -> Result<Wanted, CliError> {
-    let mut wanted = wanted(args)?;
+pub fn read_measurable(args: &ExperimentArgs) -> Result<Wanted, CliError> {
+    let mut wanted = read_wanted(args)?;
     sources::build(&mut wanted.experiment, Agreed::by_command())?;
     sources::require_installed(&wanted.experiment)?;
     Ok(wanted)
@@ -76,7 +76,7 @@ fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliError>
     if paths.is_empty() {
         return Ok(());
     }
-    let def = target::def(&experiment.target).map_err(PlanError::from)?;
+    let def = target::find_def(&experiment.target).map_err(PlanError::from)?;
     let expose = can_expose(def)?;
     Ok(expose(&mut experiment.target, paths).map_err(PlanError::from)?)
 }
@@ -99,7 +99,7 @@ const CLASSIC: &str = "bench";
 pub fn from_file(path: &Path, arms: &[String]) -> Result<(Experiment, String), CliError> {
     let is_classic = path.extension().is_some_and(|end| end == CLASSIC);
     let text = match is_classic {
-        true => import::bench_file::experiment(path)
+        true => import::bench_file::experiment_text(path)
             .map_err(|e| CliError::usage(e.to_string(), e.remedy))?,
         false => read_text(path).map_err(|e| {
             CliError::usage(
@@ -232,7 +232,9 @@ fn target_keys(args: &ExperimentArgs) -> Result<Vec<Key>, CliError> {
         (None, None) => Vec::new(),
     };
     let kind = keys.first().and_then(|kind| kind.value.as_str());
-    if let Some(def) = target::find(kind.unwrap_or("local")).filter(|_| !args.expose.is_empty()) {
+    if let Some(def) =
+        target::find_by_name(kind.unwrap_or("local")).filter(|_| !args.expose.is_empty())
+    {
         can_expose(def)?;
     }
     keys.extend(given([
@@ -254,7 +256,7 @@ fn short_form(text: &str, word: &str) -> Result<Vec<Key>, CliError> {
         Some((kind, value)) => (kind, Some(value)),
         None => (text, None),
     };
-    let def = target::find(kind).filter(|def| def.short.is_some() == value.is_some());
+    let def = target::find_by_name(kind).filter(|def| def.short.is_some() == value.is_some());
     let def = def.ok_or_else(|| {
         let forms = target::TARGETS.iter().map(|def| match def.short {
             Some(key) => format!("{}:{}", def.name, key.to_uppercase()),
@@ -295,7 +297,10 @@ pub fn target_of(text: &str) -> Result<(TargetSpec, bool), CliError> {
 
 /// The experiment of a run that goes on. It may get more time or more blocks: its verdicts hold
 /// whenever it stops. All else would make the trials so far those of another experiment.
-pub fn extended(before: &Experiment, args: &ExperimentArgs) -> Result<Experiment, CliError> {
+pub fn extend_experiment(
+    before: &Experiment,
+    args: &ExperimentArgs,
+) -> Result<Experiment, CliError> {
     let mut keys = keys(args);
     // With an experiment beside it, that is said of the experiment.
     keys.retain(|key| key.name != "aa" || args.is_empty());
@@ -349,25 +354,27 @@ mod tests {
             max_blocks: Some(50),
             ..ExperimentArgs::default()
         };
-        let after = extended(&before, &longer).unwrap();
+        let after = extend_experiment(&before, &longer).unwrap();
         assert_eq!(after.stop.budget_ns, Some(90_000_000_000));
         assert_eq!(after.stop.max_blocks, 50);
         let with_aa = ExperimentArgs {
             aa: true,
             ..longer.clone()
         };
-        let refused = extended(&before, &with_aa).unwrap_err().to_string();
+        let refused = extend_experiment(&before, &with_aa)
+            .unwrap_err()
+            .to_string();
         assert!(refused.starts_with("`--aa` cannot be changed"), "{refused}");
         // Said of the experiment beside it, which is compared with that of the run.
         let of_file = ExperimentArgs {
             file: Some("x.toml".into()),
             ..with_aa
         };
-        assert_eq!(extended(&before, &of_file).unwrap(), after);
+        assert_eq!(extend_experiment(&before, &of_file).unwrap(), after);
         let fewer = ExperimentArgs {
             max_blocks: Some(3),
             ..ExperimentArgs::default()
         };
-        assert!(extended(&before, &fewer).is_err());
+        assert!(extend_experiment(&before, &fewer).is_err());
     }
 }

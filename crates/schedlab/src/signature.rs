@@ -3,7 +3,7 @@
 //! user has.
 
 use doors::read::{Asked, output_within};
-use doors::started::tool;
+use doors::started::tool_command;
 use model::printable::one_line;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ pub fn signer(text: &[u8], signature: &Path, allowed: &Path) -> Result<String, S
 }
 
 fn ssh_keygen(action: &str) -> Command {
-    let mut command = tool("ssh-keygen");
+    let mut command = tool_command("ssh-keygen");
     command.args(["-Y", action, "-n", NAMESPACE]);
     command
 }

@@ -15,7 +15,7 @@ pub fn build(experiment: &mut Experiment, agreed: Agreed) -> Result<(), CliError
     let arms = experiment.arms.iter_mut();
     for scheduler in arms.filter_map(|arm| arm.scheduler.as_mut()) {
         let asked = scheduler.program.clone();
-        let Some(of) = GitName::of(&asked) else {
+        let Some(of) = GitName::parse(&asked) else {
             install_version(&asked)?;
             continue;
         };
@@ -25,8 +25,9 @@ pub fn build(experiment: &mut Experiment, agreed: Agreed) -> Result<(), CliError
             ..of
         };
         let bar = Spinner::new()?;
-        let built = schedulers::install_git(of, agreed, &mut |step| bar.say(&words(&step)));
-        bar.end();
+        let built =
+            schedulers::install_git(of, agreed, &mut |step| bar.show_line(&step_words(&step)));
+        bar.end_display();
         let (program, commit) = built?;
         scheduler.built_from = Some(Revision {
             repository: repository.clone(),
@@ -45,8 +46,10 @@ fn install_version(program: &str) -> Result<(), CliError> {
         return Ok(());
     }
     let bar = Spinner::new()?;
-    let installed = schedulers::install(program, false, &mut |step| bar.say(&words(&step)));
-    bar.end();
+    let installed = schedulers::install(program, false, &mut |step| {
+        bar.show_line(&step_words(&step))
+    });
+    bar.end_display();
     installed?;
     Ok(())
 }
@@ -58,7 +61,7 @@ pub fn require_installed(experiment: &Experiment) -> Result<(), CliError> {
     // must be waited for. What a misspelt name lacks is its letters.
     let is_looked_at =
         experiment.target.is_local() && !crate::targets::is_in_use(&experiment.target)?;
-    let def = target::def(&experiment.target).map_err(PlanError::from)?;
+    let def = target::find_def(&experiment.target).map_err(PlanError::from)?;
     if !(def.can)(&experiment.target)
         .map_err(PlanError::from)?
         .programs_of_here
@@ -87,7 +90,7 @@ pub fn require_installed(experiment: &Experiment) -> Result<(), CliError> {
 fn misspelt(program: &str) -> Option<&'static str> {
     let name = Some(program).filter(|program| !program.contains('/'))?;
     let (name, _) = name.split_once('@').unwrap_or((name, ""));
-    schedulers::nearest(name).filter(|near| *near != name)
+    schedulers::find_nearest(name).filter(|near| *near != name)
 }
 
 fn missing(arm: &str, program: &str) -> Problem {
@@ -109,9 +112,9 @@ fn whole(repository: &str) -> String {
 }
 
 /// A step of a build in words.
-pub fn words(step: &Step) -> String {
+pub fn step_words(step: &Step) -> String {
     // A step may hold what a build printed.
-    doors::shown::sentence(plain_words(step)).into_string()
+    doors::shown::clean_line(plain_words(step)).into_string()
 }
 
 fn plain_words(step: &Step) -> String {

@@ -1,8 +1,8 @@
 //! Units of systemd on this machine.
 
 use crate::exit::CliError;
-use doors::started::tool;
-use doors::written::{Trust, exposed};
+use doors::started::tool_command;
+use doors::written::{Trust, find_exposed};
 use model::Problem;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub fn unit(name: &str, kind: &str) -> PathBuf {
 }
 
 /// A word of a command line of a unit (systemd.service(5), "Command lines").
-pub fn quoted(word: &str) -> String {
+pub fn quote_word(word: &str) -> String {
     let word = word.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", word.replace('%', "%%").replace('$', "$$"))
 }
@@ -23,7 +23,8 @@ pub fn quoted(word: &str) -> String {
 /// Refuses what a unit of root would run or read, and others could change: themselves, or on the way
 /// from `/` to it.
 pub fn for_root(path: &Path) -> Result<(), CliError> {
-    let found = exposed(path, &Trust::in_root()).map_err(|e| refused("look at", path, &e))?;
+    let found =
+        find_exposed(path, &Trust::in_root()).map_err(|e| file_error("look at", path, &e))?;
     let Some(exposed) = found else {
         return Ok(());
     };
@@ -59,7 +60,7 @@ pub fn require(remedy: &str) -> Result<(), CliError> {
 /// Runs systemctl(1) to its end.
 pub fn systemctl(args: &[&str]) -> Result<(), CliError> {
     let words = format!("systemctl {}", args.join(" "));
-    let output = doors::read::output_of_work(tool("systemctl").args(args));
+    let output = doors::read::output_of_work(tool_command("systemctl").args(args));
     let output = output.map_err(|e| CliError::internal(format!("{words}: {e}")))?;
     if output.status.success() {
         return Ok(());
@@ -70,13 +71,13 @@ pub fn systemctl(args: &[&str]) -> Result<(), CliError> {
 
 /// Writes a unit.
 pub fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    doors::written::write_file_durably(path, text).map_err(|e| refused("write", path, &e))
+    doors::written::write_file_durably(path, text).map_err(|e| file_error("write", path, &e))
 }
 
 /// Removes what is left of units beside their places, where they were written by a process that was killed.
 pub fn remove_partials(units: &[PathBuf]) -> Result<(), CliError> {
     let removed = |unit: &PathBuf| {
-        doors::written::remove_partials_of(unit).map_err(|e| refused("clear", unit, &e))
+        doors::written::remove_partials_of(unit).map_err(|e| file_error("clear", unit, &e))
     };
     units.iter().try_for_each(removed)
 }
@@ -85,18 +86,18 @@ pub fn remove_partials(units: &[PathBuf]) -> Result<(), CliError> {
 pub fn remove(units: &[PathBuf]) -> Result<(), CliError> {
     remove_partials(units)?;
     for file in units.iter().filter(|file| file.exists()) {
-        doors::written::remove_file(file).map_err(|e| refused("remove", file, &e))?;
+        doors::written::remove_file(file).map_err(|e| file_error("remove", file, &e))?;
     }
     systemctl(&["daemon-reload"])
 }
 
 /// A path as a unit may have it.
-pub fn absolute(path: &Path) -> Result<PathBuf, CliError> {
-    std::path::absolute(path).map_err(|e| refused("find", path, &e))
+pub fn absolute_path(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(|e| file_error("find", path, &e))
 }
 
 /// An error about a file.
-pub fn refused(step: &str, path: &Path, error: &std::io::Error) -> CliError {
+pub fn file_error(step: &str, path: &Path, error: &std::io::Error) -> CliError {
     CliError::internal(format!("{step} {}: {error}", path.display()))
 }
 
@@ -106,6 +107,9 @@ mod tests {
 
     #[test]
     fn a_word_of_a_unit_is_quoted_as_systemd_reads_it() {
-        assert_eq!(quoted(r#"a "b" 5% $HOME \"#), r#""a \"b\" 5%% $$HOME \\""#);
+        assert_eq!(
+            quote_word(r#"a "b" 5% $HOME \"#),
+            r#""a \"b\" 5%% $$HOME \\""#
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::agreement::{Question, started_by_connecting};
 use crate::args::{FarArgs, WaitArgs};
-use crate::exit::{self, CliError, unrestored};
+use crate::exit::{self, CliError, unrestored_error};
 use crate::output::note;
 use crate::request;
 use agent::Restored;
@@ -31,7 +31,10 @@ pub fn target(
 }
 
 /// The machine that was named. What a file starts by the connection is asked about.
-pub fn named(args: &FarArgs, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target>, CliError> {
+pub fn named_target(
+    args: &FarArgs,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Box<dyn Target>, CliError> {
     let (spec, is_typed) = request::target_of(&args.target)?;
     if !is_typed {
         agreed_to_connect(&args.target, &spec, args.yes)?;
@@ -54,21 +57,21 @@ fn agreed_to_connect(file: &str, spec: &TargetSpec, yes: bool) -> Result<(), Cli
         yes,
         unanswered: "the file says what a connection starts, and nobody is here to agree to it",
     };
-    question.ask().map(drop)
+    question.ask_user().map(drop)
 }
 
 /// Runs `schedlab WORDS` on another machine, in place of doing the same here.
-pub fn elsewhere(args: &FarArgs, words: &[&str]) -> Result<ExitCode, CliError> {
-    let mut target = named(args, &Arc::default())?;
+pub fn run_elsewhere(args: &FarArgs, words: &[&str]) -> Result<ExitCode, CliError> {
+    let mut target = named_target(args, &Arc::default())?;
     // What it prints is piped, for it must not write to the terminal here.
-    let ran = doors::shown::run(&mut target.command(words)?, Stream::Output);
+    let ran = doors::shown::run_program(&mut target.schedlab_command(words)?, Stream::Output);
     let status = ran.map_err(CliError::internal)?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(exit::INTERNAL)))
 }
 
 /// This machine, for the loads that run here beside a target that is another.
-pub fn controller(interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target>, CliError> {
+pub fn make_controller(interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target>, CliError> {
     made(&TargetSpec::local(), WaitArgs::default(), interrupted)
 }
 
@@ -77,7 +80,7 @@ fn made(
     wait: WaitArgs,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Target>, CliError> {
-    Ok(target::make(spec, &host_of(wait, interrupted)?)?)
+    Ok(target::make_target(spec, &host_of(wait, interrupted)?)?)
 }
 
 /// Whatever targets need of this machine, and the flag that ends what they start.
@@ -91,7 +94,7 @@ pub fn host_of(wait: WaitArgs, interrupted: &Arc<AtomicBool>) -> Result<Host, Cl
 
 /// The way in which this machine boots kernels of arms, where the target is that.
 pub fn reboots(spec: &TargetSpec) -> Option<By> {
-    target::local::reboots(spec).filter(|_| spec.is_local())
+    target::local::reboot_way(spec).filter(|_| spec.is_local())
 }
 
 /// Refuses a run of which this process would not see the end.
@@ -107,7 +110,7 @@ pub fn stays_up(spec: &TargetSpec) -> Result<(), CliError> {
 
 /// The CPUs that a load may use there; empty where nobody knows them beforehand.
 pub fn cpus(spec: &TargetSpec) -> Vec<u32> {
-    match target::cpus(spec) {
+    match target::known_cpus(spec) {
         Some(count) => (0..count).collect(),
         None if spec.is_local() => load::allowed_cpus(),
         None => Vec::new(),
@@ -121,7 +124,7 @@ const STATE_ELSEWHERE: &str = "/run/schedlab-state";
 /// This program as the agent, and the installed schedulers and tools within reach.
 fn host() -> Result<Host, CliError> {
     let tools = tools()?;
-    let needed = schedulers::directory().into_iter();
+    let needed = schedulers::install_directory().into_iter();
     let state = (agent::STATE_VARIABLE, STATE_ELSEWHERE);
     Ok(Host {
         environment: agent_environment()?,
@@ -146,12 +149,12 @@ pub fn environment_here() -> Result<Vec<(OsString, OsString)>, CliError> {
 
 /// The installed tools.
 pub fn tools() -> Result<tools::Cache, CliError> {
-    Ok(tools::Cache::at(&schedulers::cache_directory()?))
+    Ok(tools::Cache::in_directory(&schedulers::cache_directory()?))
 }
 
 /// A guest as experiments have it.
 pub fn vm_options() -> Result<vm::Options, CliError> {
-    Ok(target::vm::options(&host()?)?)
+    Ok(target::vm::agent_options(&host()?)?)
 }
 
 /// Variables that tell the agent where installed schedulers are.
@@ -174,7 +177,7 @@ pub fn made_ready(
     wait: WaitArgs,
     interrupted: &AtomicBool,
 ) -> Result<Option<Lock>, CliError> {
-    if !target::can(spec).map_err(PlanError::from)?.here {
+    if !target::find_abilities(spec).map_err(PlanError::from)?.here {
         return Ok(None);
     }
     let lock = machine_lock_after(wait, interrupted)?;
@@ -184,7 +187,7 @@ pub fn made_ready(
 
 /// Is a run under way that one on this target would have to wait for?
 pub fn is_in_use(spec: &TargetSpec) -> Result<bool, CliError> {
-    if !target::can(spec).map_err(PlanError::from)?.here {
+    if !target::find_abilities(spec).map_err(PlanError::from)?.here {
         return Ok(false);
     }
     match machine_lock::acquire() {
@@ -196,7 +199,7 @@ pub fn is_in_use(spec: &TargetSpec) -> Result<bool, CliError> {
 }
 
 /// Refuses where an agent on this machine would wait for that of another run, and names the run.
-pub fn unused(spec: &TargetSpec) -> Result<(), CliError> {
+pub fn check_unused(spec: &TargetSpec) -> Result<(), CliError> {
     match spec.is_local() && agent::is_busy()? {
         true => machine_lock().map(drop),
         false => Ok(()),
@@ -228,7 +231,7 @@ fn machine_lock_after(wait: WaitArgs, interrupted: &AtomicBool) -> Result<Lock, 
 }
 
 fn in_whole_seconds(waited: Duration) -> String {
-    model::format_duration_ns(model::nanos(Duration::from_secs(waited.as_secs())))
+    model::format_duration_ns(model::whole_nanos(Duration::from_secs(waited.as_secs())))
 }
 
 fn taken(lock: Result<Lock, LockError>) -> Result<Lock, CliError> {
@@ -274,7 +277,7 @@ fn under_way(error: &LockError) -> String {
 
 /// The start of a process, in the time of this place.
 fn start(pid: i32) -> Option<String> {
-    let stat = collect::tasks::stat(Path::new("/"), pid)?;
+    let stat = collect::tasks::read_stat(Path::new("/"), pid)?;
     let after_boot = Duration::from_nanos(collect::stat::ticks_to_ns(stat.start_ticks));
     let uptime = doors::read::kernel_text("/proc/uptime").ok()?;
     let uptime = Duration::try_from_secs_f64(uptime.split(' ').next()?.parse().ok()?).ok()?;
@@ -286,15 +289,15 @@ fn start(pid: i32) -> Option<String> {
 /// measured or changed while something of it is still in force.
 pub fn restore_leftovers() -> Result<(), CliError> {
     let restored = agent::restore()?;
-    say(&restored, "by an earlier run");
+    print_restored(&restored, "by an earlier run");
     match restored.failed.as_slice() {
         [] => Ok(()),
-        failed => Err(unrestored(failed)),
+        failed => Err(unrestored_error(failed)),
     }
 }
 
 /// Prints what was put back, on standard error.
-pub fn say(restored: &Restored, by_whom: &str) {
+pub fn print_restored(restored: &Restored, by_whom: &str) {
     for (path, value) in &restored.written {
         note!(
             "put back, left {by_whom}: {} = {}",

@@ -17,7 +17,7 @@ pub fn with_nearest(mut error: Error, root: &Command, args: &[String]) -> Error 
         command.find_subcommand(arg).unwrap_or(command)
     });
     let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
-    match model::nearest(typed, shown.map(Command::get_name)) {
+    match model::find_nearest(typed, shown.map(Command::get_name)) {
         Some(nearest) => {
             let nearest = ContextValue::Strings(vec![nearest.to_owned()]);
             error.insert(ContextKind::SuggestedSubcommand, nearest);

@@ -111,7 +111,7 @@ pub struct Search {
 }
 
 /// Searches of an experiment: one for each workload whose loads are shares of its highest rate.
-pub fn searches(experiment: &Experiment) -> Vec<Search> {
+pub fn list_searches(experiment: &Experiment) -> Vec<Search> {
     let workloads = experiment.workloads.iter().enumerate();
     let search = |(index, workload): (usize, &Workload)| {
         let slo = workload.loads.iter().find_map(|load| match load {
@@ -134,7 +134,7 @@ pub fn searches(experiment: &Experiment) -> Vec<Search> {
 
 /// Time that all searches before the first block are likely to take.
 pub fn searches_ns(experiment: &Experiment) -> u64 {
-    let times = searches(experiment).into_iter().map(|s| s.about_ns);
+    let times = list_searches(experiment).into_iter().map(|s| s.about_ns);
     times.fold(0, u64::saturating_add)
 }
 
@@ -142,7 +142,7 @@ pub fn searches_ns(experiment: &Experiment) -> u64 {
 pub fn search_limit_ns(workload: &Workload, slo: &Slo) -> u64 {
     /// Until a gap of a doubling is 5 % wide.
     const HALVINGS: u64 = 4;
-    let doublings = model::whole((slo.to_per_sec / slo.from_per_sec).log2().ceil());
+    let doublings = model::truncate_to_u64((slo.to_per_sec / slo.from_per_sec).log2().ceil());
     // What fails is tried twice.
     let loads = 2 * (1 + doublings + HALVINGS);
     let answers_ns = workload.client.as_ref().map_or(0, |c| c.timeout_ns);
@@ -177,5 +177,5 @@ fn window_ns(workload: &Workload) -> u64 {
 /// Half of the doublings, the halvings after them, and what is tried twice.
 fn loads_of_a_search(slo: &Slo) -> u64 {
     let doublings = (slo.to_per_sec / slo.from_per_sec).log2();
-    model::whole(doublings / 2.0) + 8
+    model::truncate_to_u64(doublings / 2.0) + 8
 }

@@ -10,11 +10,12 @@ mod turns;
 mod warnings;
 
 pub use length::{
-    Between, Search, between_trials, block_ns, search_limit_ns, searches, searches_ns,
+    Between, Search, between_trials, block_ns, list_searches, search_limit_ns, searches_ns,
 };
 pub use limits::check_quota;
-pub use order::{cells, machine_seed, plan, trial_seed};
-pub use turns::{pilot_turns, turns};
+pub use order::{list_cells, machine_seed, plan_blocks, trial_seed};
+pub use turns::{pilot_turns, plan_turns};
 pub use warnings::{
-    lasting_warnings, least_blocks, rounded_budget, short_budget, stretched, warnings,
+    experiment_warnings, lasting_warnings, least_blocks, longest_time_ns, rounded_budget,
+    short_budget,
 };

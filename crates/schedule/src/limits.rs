@@ -104,7 +104,7 @@ pub fn check_quota(arm: &Arm, workload: &Workload) -> Result<(), Invalid> {
 }
 
 /// Warnings of the parts of placements that do not count under an arm.
-pub(crate) fn warnings(arm: &Arm, workload: &Workload) -> Vec<Warning> {
+pub(crate) fn placement_warnings(arm: &Arm, workload: &Workload) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for role in placed(arm, workload) {
         let place = format!("the {} of {}", role.name, workload.name);

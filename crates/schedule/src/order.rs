@@ -10,8 +10,8 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 /// All blocks of an experiment, up to the maximum.
-pub fn plan(experiment: &Experiment) -> Plan {
-    let cells = cells(experiment);
+pub fn plan_blocks(experiment: &Experiment) -> Plan {
+    let cells = list_cells(experiment);
     let mut random = ChaCha8Rng::seed_from_u64(experiment.seed);
     let mut trials = Vec::new();
     for block in 1..=experiment.stop.max_blocks {
@@ -85,7 +85,7 @@ fn shuffled<T>(mut items: Vec<T>, random: &mut ChaCha8Rng) -> Vec<T> {
 }
 
 /// The cells of an experiment: each load of each workload.
-pub fn cells(experiment: &Experiment) -> Vec<Cell> {
+pub fn list_cells(experiment: &Experiment) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (workload, w) in experiment.workloads.iter().enumerate() {
         for load in &w.loads {

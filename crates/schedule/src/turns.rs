@@ -15,7 +15,7 @@ const COINS: u64 = 0x7475_726e;
 /// alone.
 ///
 /// The process is measured for as long as the trials of all arms would be.
-pub fn turns(
+pub fn plan_turns(
     experiment: &Experiment,
     plan: &Plan,
     place: &PlannedTrial,

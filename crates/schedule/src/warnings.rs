@@ -7,7 +7,11 @@ use stats::safe_test::fewest_values;
 
 /// Warnings of the whole experiment, each once, with the guess of [`short_budget`]. `cpus` is the number of
 /// CPUs of its target, where that is known beforehand.
-pub fn warnings(experiment: &Experiment, plan: &Plan, cpus: Option<u32>) -> Vec<Warning> {
+pub fn experiment_warnings(
+    experiment: &Experiment,
+    plan: &Plan,
+    cpus: Option<u32>,
+) -> Vec<Warning> {
     let mut all = lasting_warnings(experiment, cpus);
     all.extend(short_budget(experiment, plan));
     all
@@ -20,7 +24,9 @@ pub fn lasting_warnings(experiment: &Experiment, cpus: Option<u32>) -> Vec<Warni
     } = experiment;
     let mut all: Vec<Warning> = Vec::new();
     for workload in workloads {
-        let by_arms = arms.iter().flat_map(|arm| limits::warnings(arm, workload));
+        let by_arms = arms
+            .iter()
+            .flat_map(|arm| limits::placement_warnings(arm, workload));
         all.extend(by_arms);
         all.extend(limits::only_some_weighted(arms, workload));
         all.extend(crowded(workload, cpus));
@@ -87,7 +93,7 @@ pub fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
         0 => String::new(),
         ns => format!(" after a search of about {}", format_duration_ns(ns)),
     };
-    (needed > stretched(budget)).then(|| Warning {
+    (needed > longest_time_ns(budget)).then(|| Warning {
         severity: Severity::Caution,
         what: format!(
             "the budget of {} holds {held} blocks of about {}{before}; {}",
@@ -134,7 +140,7 @@ fn are_the_least(experiment: &Experiment, least: u32) -> String {
 }
 
 /// Longest time of a run with a budget: a tenth more, for the least number of blocks and nothing else.
-pub fn stretched(budget_ns: u64) -> u64 {
+pub fn longest_time_ns(budget_ns: u64) -> u64 {
     budget_ns.saturating_add(budget_ns / 10)
 }
 

@@ -24,7 +24,8 @@ fn said(changes: &[(&str, &str)]) -> Result<Vec<String>, String> {
         text = text.replace(from, to);
     }
     let experiment = parse_experiment("x.toml", &text).map_err(|e| e.to_string())?;
-    let warnings = schedule::warnings(&experiment, &schedule::plan(&experiment), None);
+    let warnings =
+        schedule::experiment_warnings(&experiment, &schedule::plan_blocks(&experiment), None);
     Ok(warnings.into_iter().map(|w| w.what).collect())
 }
 
@@ -77,7 +78,8 @@ fn nobody_is_told_to_give_a_weight_to_a_nice_arm() {
         text = text.replacen(from, to, 1);
     }
     let experiment = parse_experiment("x.toml", &text).unwrap();
-    let warnings = schedule::warnings(&experiment, &schedule::plan(&experiment), None);
+    let warnings =
+        schedule::experiment_warnings(&experiment, &schedule::plan_blocks(&experiment), None);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
         warnings[0]

@@ -4,7 +4,8 @@
 
 fn said(text: &str, cpus: Option<u32>) -> Vec<String> {
     let experiment = plan::parse_experiment("x.toml", text).unwrap();
-    let warnings = schedule::warnings(&experiment, &schedule::plan(&experiment), cpus);
+    let warnings =
+        schedule::experiment_warnings(&experiment, &schedule::plan_blocks(&experiment), cpus);
     warnings.into_iter().map(|w| w.what).collect()
 }
 
@@ -70,7 +71,7 @@ fn block_of(arms: [&str; 2], kind: &str, more: &str) -> u64 {
          [[workload]]\nkind = \"{kind}\"\nduration = \"2s\"\nwarmup = \"500ms\"\n{more}"
     );
     let experiment = plan::parse_experiment("x.toml", &file).unwrap();
-    schedule::block_ns(&experiment, &schedule::plan(&experiment))
+    schedule::block_ns(&experiment, &schedule::plan_blocks(&experiment))
 }
 
 #[test]
@@ -127,14 +128,14 @@ fn a_search_before_the_first_block_takes_of_the_budget() {
 #[test]
 fn a_workload_with_shares_has_one_search_which_may_take_as_long_as_all_of_its_rates() {
     let experiment = plan::parse_experiment("x.toml", SHARES).unwrap();
-    let searches = schedule::searches(&experiment);
+    let searches = schedule::list_searches(&experiment);
     assert_eq!(searches.len(), 1);
     assert_eq!((searches[0].workload, searches[0].slo.permille), (0, 950));
     let workload = &experiment.workloads[0];
     let limit = schedule::search_limit_ns(workload, &searches[0].slo);
     // Five rates up and four within the last gap, each twice, with a second for late answers.
     assert_eq!(limit - workload.time_limit_ns, 18 * 11_000_000_000);
-    let names: Vec<String> = schedule::cells(&experiment)
+    let names: Vec<String> = schedule::list_cells(&experiment)
         .into_iter()
         .map(|c| c.name)
         .collect();

@@ -18,7 +18,7 @@ use crate::version::{self, Version};
 use crate::workshop::{self, Workshop};
 use confine::User;
 use doors::read::Log;
-use doors::started::{Agreed, named};
+use doors::started::{Agreed, named_command};
 use doors::written;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -74,7 +74,7 @@ impl Installer {
         Installer {
             cache,
             path,
-            starts: own::starts(),
+            starts: own::start_directories(),
             user: None,
             agreed,
         }
@@ -111,7 +111,7 @@ impl Installer {
     ) -> Result<Installed, Error> {
         let (name, named) = crate::split_name(name);
         check_name(name)?;
-        let known = catalog::known(name);
+        let known = catalog::find_known(name);
         let usual = known.and_then(|k| k.version);
         let version = match version.or(named).or(usual) {
             Some(LATEST) => self.newest(name).map(Some)?,
@@ -137,7 +137,7 @@ impl Installer {
             name: name.to_owned(),
         })?;
         progress(chosen(name, &version));
-        if self.cache.find(name, Some(&version))?.is_none() {
+        if self.cache.find_installed(name, Some(&version))?.is_none() {
             let wanted = Wanted {
                 name,
                 which: &version.to_string(),
@@ -156,7 +156,7 @@ impl Installer {
         asked: Option<Version>,
         progress: &mut dyn FnMut(Step),
     ) -> Result<Version, Error> {
-        let Own { version, directory } = own::find(&self.tools()?.cargo, name, &self.starts)?;
+        let Own { version, directory } = own::find_crate(&self.tools()?.cargo, name, &self.starts)?;
         if let Some(wanted) = asked.filter(|v| *v != version) {
             return Err(Error::OtherVersion {
                 name: name.to_owned(),
@@ -195,7 +195,7 @@ impl Installer {
             name: of.name.to_owned(),
             commit: commit.clone(),
         });
-        let tree = git::tree(of.repository, &commit, &self.cache.trees())?;
+        let tree = git::fetch_tree(of.repository, &commit, &self.cache.trees_dir())?;
         let directory = revision::crate_of(of.name, &tree)?;
         let wanted = Wanted {
             name: of.name,
@@ -213,12 +213,12 @@ impl Installer {
 
     /// On crates.io or, as the best that is known offline, of those installed.
     fn newest(&self, name: &str) -> Result<Version, Error> {
-        let asked = match Toolchain::cargo(&self.path) {
-            Some(cargo) => registry::newest(&cargo, name, Path::new("/")),
+        let asked = match Toolchain::find_cargo(&self.path) {
+            Some(cargo) => registry::ask_newest(&cargo, name, Path::new("/")),
             None => Err("cargo is not on PATH".to_owned()),
         };
         asked.or_else(|why| {
-            let installed = self.cache.find(name, None)?;
+            let installed = self.cache.find_installed(name, None)?;
             installed
                 .map(|i| i.version)
                 .ok_or(newest_unknown(name, why))
@@ -235,7 +235,7 @@ impl Installer {
         let log_file = self.cache.log_file(name, which);
         let mut log = create_log(&log_file)?;
         let workshop = self.user.as_ref();
-        let all = self.cache.schedulers();
+        let all = self.cache.schedulers_dir();
         let workshop = workshop.map(|user| Workshop::open(self.agreed, user, &all, wanted.source));
         let workshop = workshop.transpose()?;
         let mut child = self.start(&tools, wanted, workshop.as_ref())?;
@@ -244,7 +244,7 @@ impl Installer {
         let tail = tail.transpose().map_err(Error::io("write", &log_file))?;
         let status = child.wait().map_err(Error::io("wait for", &tools.cargo))?;
         if status.success() {
-            return workshop.map_or(Ok(()), |workshop| workshop.take(name, wanted.root));
+            return workshop.map_or(Ok(()), |workshop| workshop.take_program(name, wanted.root));
         }
         Err(Error::BuildFailed {
             name: name.to_owned(),
@@ -262,12 +262,12 @@ impl Installer {
         workshop: Option<&Workshop>,
     ) -> Result<Child, Error> {
         let Some(workshop) = workshop else {
-            let cargo = named(&tools.cargo, self.agreed);
+            let cargo = named_command(&tools.cargo, self.agreed);
             let mut command = cargo_install(cargo, wanted, wanted.root);
             set_environment(&mut command, tools, &self.path, &self.cache.build_dir());
             return command.spawn().map_err(Error::io("start", &tools.cargo));
         };
-        let toolchain = workshop::toolchain(&self.path);
+        let toolchain = workshop::find_toolchain(&self.path);
         let (cargo, path) = match &toolchain {
             Some(sysroot) => (
                 sysroot.join("bin/cargo"),
@@ -275,8 +275,8 @@ impl Installer {
             ),
             None => (tools.cargo.clone(), self.path.clone()),
         };
-        let cargo = workshop.cargo(&cargo, &path);
-        let mut command = cargo_install(cargo, wanted, &workshop.root(wanted.name));
+        let cargo = workshop.cargo_command(&cargo, &path);
+        let mut command = cargo_install(cargo, wanted, &workshop.install_root(wanted.name));
         set_environment(&mut command, tools, &path, &workshop.build_dir());
         let mut shown: Vec<PathBuf> = std::env::split_paths(&self.path).collect();
         let tree = match wanted.from {
@@ -287,11 +287,11 @@ impl Installer {
         if let Origin::Directory(directory, _) = wanted.from {
             workshop.check_readable(&directory.join("Cargo.toml"), &shown)?;
         }
-        workshop.start(command, &shown)
+        workshop.start_program(command, &shown)
     }
 
     fn found_after_build(&self, name: &str, version: Version) -> Result<Installed, Error> {
-        let found = self.cache.find(name, Some(&version))?;
+        let found = self.cache.find_installed(name, Some(&version))?;
         found.ok_or_else(|| {
             let program = self
                 .cache
@@ -353,7 +353,7 @@ fn chosen(name: &str, version: &Version) -> Step {
 /// stays as its authors build it; only a scheduler that decides in user space
 /// needs its libraries fast, and of an unknown one nobody can say.
 fn profile(name: &str) -> &'static [&'static str] {
-    match catalog::known(name).map(|k| k.decides_in) {
+    match catalog::find_known(name).map(|k| k.decides_in) {
         Some(Place::Kernel) => &["--config", r#"profile.release.package."*".opt-level=0"#],
         Some(Place::UserSpace) | None => &[],
     }
@@ -364,11 +364,11 @@ fn profile(name: &str) -> &'static [&'static str] {
 fn check_name(name: &str) -> Result<(), Error> {
     let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     match name.strip_prefix("scx_") {
-        _ if catalog::known(name).is_some() => Ok(()),
+        _ if catalog::find_known(name).is_some() => Ok(()),
         Some(rest) if !rest.is_empty() && rest.bytes().all(word) => Ok(()),
         _ => Err(Error::UnknownName {
             name: name.to_owned(),
-            nearest: catalog::nearest(name),
+            nearest: catalog::find_nearest(name),
         }),
     }
 }
@@ -385,7 +385,7 @@ fn newest_unknown(name: &str, why: String) -> Error {
     let name = name.to_owned();
     match why.contains("could not find") {
         true => Error::UnknownName {
-            nearest: catalog::nearest(&name),
+            nearest: catalog::find_nearest(&name),
             name,
         },
         false => Error::NewestUnknown { name, why },
@@ -396,7 +396,7 @@ fn create_log(file: &PathBuf) -> Result<Log, Error> {
     if let Some(dir) = file.parent() {
         written::make_directory(dir).map_err(Error::io("create", dir))?;
     }
-    let created = written::create_file(file).and_then(Log::of);
+    let created = written::create_file(file).and_then(Log::append_to);
     created.map_err(Error::io("create", file))
 }
 

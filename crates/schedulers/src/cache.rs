@@ -32,7 +32,7 @@ pub struct Installed {
 
 impl Cache {
     /// A cache below `root`, which need not exist yet.
-    pub fn at(root: impl Into<PathBuf>) -> Self {
+    pub fn in_directory(root: impl Into<PathBuf>) -> Self {
         Cache { root: root.into() }
     }
 
@@ -49,49 +49,50 @@ impl Cache {
         path("SCHEDLAB_CACHE_DIR")
             .or_else(|| xdg().map(|p| p.join("schedlab")))
             .or_else(|| path("HOME").map(|p| p.join(".cache/schedlab")))
-            .map(Cache::at)
+            .map(Cache::in_directory)
     }
 
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    pub(crate) fn schedulers(&self) -> PathBuf {
+    pub(crate) fn schedulers_dir(&self) -> PathBuf {
         self.root.join("schedulers")
     }
 
     /// Holds `NAME` and `NAME@VERSION` for all that is installed.
     pub fn bin_dir(&self) -> PathBuf {
-        self.schedulers().join("bin")
+        self.schedulers_dir().join("bin")
     }
 
     pub(crate) fn build_dir(&self) -> PathBuf {
-        self.schedulers().join("build")
+        self.schedulers_dir().join("build")
     }
 
     /// Log of a build; `which` is a version or a commit.
     pub(crate) fn log_file(&self, name: &str, which: &str) -> PathBuf {
-        self.schedulers().join(format!("log/{name}-{which}.log"))
+        self.schedulers_dir()
+            .join(format!("log/{name}-{which}.log"))
     }
 
     /// The root that `cargo install` is given for one commit of a repository.
     pub(crate) fn commit_root(&self, commit: &str) -> PathBuf {
-        self.schedulers().join("git").join(commit)
+        self.schedulers_dir().join("git").join(commit)
     }
 
     /// Trees of commits, while they are built.
-    pub(crate) fn trees(&self) -> PathBuf {
-        self.schedulers().join("src")
+    pub(crate) fn trees_dir(&self) -> PathBuf {
+        self.schedulers_dir().join("src")
     }
 
     /// The root that `cargo install` is given for one version.
     pub(crate) fn install_root(&self, name: &str, version: &Version) -> PathBuf {
-        self.schedulers().join(format!("{name}-{version}"))
+        self.schedulers_dir().join(format!("{name}-{version}"))
     }
 
     /// All that is installed, in order of name and version.
-    pub fn installed(&self) -> Result<Vec<Installed>, Error> {
-        let dir = self.schedulers();
+    pub fn list_installed(&self) -> Result<Vec<Installed>, Error> {
+        let dir = self.schedulers_dir();
         let entries = match fs::read_dir(&dir) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             other => other.map_err(Error::io("read the cache", &dir))?,
@@ -105,16 +106,20 @@ impl Cache {
     }
 
     /// The installed program of this name: the version asked for, else the newest.
-    pub fn find(&self, name: &str, version: Option<&Version>) -> Result<Option<Installed>, Error> {
+    pub fn find_installed(
+        &self,
+        name: &str,
+        version: Option<&Version>,
+    ) -> Result<Option<Installed>, Error> {
         let wanted = |i: &Installed| i.name == name && version.is_none_or(|v| *v == i.version);
-        Ok(self.installed()?.into_iter().rfind(wanted))
+        Ok(self.list_installed()?.into_iter().rfind(wanted))
     }
 
     /// Make the links in `bin/` agree with what is installed.
     pub(crate) fn refresh_links(&self) -> Result<(), Error> {
         let dir = self.bin_dir();
         written::make_directory(&dir).map_err(Error::io("create", &dir))?;
-        let links = links_for(&self.installed()?);
+        let links = links_for(&self.list_installed()?);
         remove_stale(&dir, &links)?;
         links
             .iter()
@@ -220,38 +225,41 @@ mod tests {
     #[test]
     fn a_cache_that_does_not_exist_has_nothing_installed() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::at(dir.path().join("none"));
-        assert_eq!(cache.installed().unwrap(), []);
-        assert_eq!(cache.find("scx_rusty", None).unwrap(), None);
+        let cache = Cache::in_directory(dir.path().join("none"));
+        assert_eq!(cache.list_installed().unwrap(), []);
+        assert_eq!(cache.find_installed("scx_rusty", None).unwrap(), None);
     }
 
     #[test]
     fn the_newest_version_is_found_unless_another_is_named() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::at(dir.path());
+        let cache = Cache::in_directory(dir.path());
         for version in ["1.1.9", "1.1.10", "1.1.10-rc.1"] {
             put(&cache, "scx_rusty", version);
         }
-        let newest = cache.find("scx_rusty", None).unwrap().unwrap();
+        let newest = cache.find_installed("scx_rusty", None).unwrap().unwrap();
         assert_eq!(newest.version.to_string(), "1.1.10");
         let wanted = "1.1.9".parse().unwrap();
-        let named = cache.find("scx_rusty", Some(&wanted)).unwrap().unwrap();
+        let named = cache
+            .find_installed("scx_rusty", Some(&wanted))
+            .unwrap()
+            .unwrap();
         assert_eq!(named.version, wanted);
     }
 
     #[test]
     fn a_root_without_its_program_does_not_count_as_installed() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::at(dir.path());
+        let cache = Cache::in_directory(dir.path());
         let root = cache.install_root("scx_lavd", &"1.1.4".parse().unwrap());
         fs::create_dir_all(root.join("bin")).unwrap();
-        assert_eq!(cache.installed().unwrap(), []);
+        assert_eq!(cache.list_installed().unwrap(), []);
     }
 
     #[test]
     fn links_lead_to_the_newest_and_to_each_version() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::at(dir.path());
+        let cache = Cache::in_directory(dir.path());
         put(&cache, "scx_rusty", "1.1.4");
         cache.refresh_links().unwrap();
         assert_eq!(content(&cache, "scx_rusty").as_deref(), Some("1.1.4"));
@@ -264,7 +272,7 @@ mod tests {
     #[test]
     fn links_of_removed_versions_disappear() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::at(dir.path());
+        let cache = Cache::in_directory(dir.path());
         put(&cache, "scx_rusty", "1.1.4");
         put(&cache, "scx_rusty", "1.2.0");
         cache.refresh_links().unwrap();

@@ -132,22 +132,22 @@ pub const RUN_QUEUE: Known = Known {
 };
 
 /// The entry of this name.
-pub fn known(name: &str) -> Option<&'static Known> {
+pub fn find_known(name: &str) -> Option<&'static Known> {
     CATALOG.iter().chain([&RUN_QUEUE]).find(|k| k.name == name)
 }
 
 /// The newest version of a scheduler that was tried, as an arm names it; `None` where `version` is it, and
 /// for one that is not known.
 pub fn other_version(name: &str, version: Option<&str>) -> Option<String> {
-    let newest = known(name)?.version?;
+    let newest = find_known(name)?.version?;
     (version != Some(newest)).then(|| format!("{name}@{newest}"))
 }
 
 /// The known name that is closest to a wrong one, which may lack its `scx_`.
-pub fn nearest(name: &str) -> Option<&'static str> {
+pub fn find_nearest(name: &str) -> Option<&'static str> {
     let rest = name.strip_prefix("scx_").unwrap_or(name);
     let known = || CATALOG.iter().map(|known| known.name);
-    let near = model::nearest(rest, known().filter_map(|name| name.strip_prefix("scx_")))?;
+    let near = model::find_nearest(rest, known().filter_map(|name| name.strip_prefix("scx_")))?;
     known().find(|name| name.strip_prefix("scx_") == Some(near))
 }
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_newest_version_that_was_tried_is_another_than_one_that_was_not_loaded() {
-        let newest = known("scx_lavd").and_then(|k| k.version);
+        let newest = find_known("scx_lavd").and_then(|k| k.version);
         let written = newest.map(|version| format!("scx_lavd@{version}"));
         assert_eq!(other_version("scx_lavd", Some("1.0.19")), written);
         assert_eq!(other_version("scx_lavd", newest), None);
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn a_mistyped_name_has_a_nearest_one() {
-        assert_eq!(nearest("scx_bfpland"), Some("scx_bpfland"));
-        assert_eq!(nearest("rusty"), Some("scx_rusty"));
-        assert_eq!(nearest("libc"), None);
+        assert_eq!(find_nearest("scx_bfpland"), Some("scx_bpfland"));
+        assert_eq!(find_nearest("rusty"), Some("scx_rusty"));
+        assert_eq!(find_nearest("libc"), None);
     }
 }

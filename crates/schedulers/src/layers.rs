@@ -22,7 +22,7 @@ pub fn default_args(program: &str, given: &[String], measured: &[Task]) -> Vec<S
         Some("scx_layered") if !given.iter().any(|a| settles_layers(a)) => {
             args.push(on_one_line(DEFAULT_LAYERS));
         }
-        Some("scx_microquanta") => args.extend(measured::tasks(given, measured)),
+        Some("scx_microquanta") => args.extend(measured::task_arguments(given, measured)),
         _ => {}
     }
     args
@@ -37,7 +37,7 @@ fn on_one_line(json: &str) -> String {
 /// By file name, whichever version: `/x/bin/scx_layered`, `scx_layered@1.1.4`,
 /// `scx_layered@git:../scx`.
 fn name(program: &str) -> Option<&str> {
-    if let Some(of) = crate::GitName::of(program) {
+    if let Some(of) = crate::GitName::parse(program) {
         return Some(of.name);
     }
     let file = Path::new(program).file_name()?.to_str()?;

@@ -43,10 +43,10 @@ mod workshop;
 
 pub use build::Installer;
 pub use cache::{Cache, Installed};
-pub use catalog::{nearest, other_version};
+pub use catalog::{find_nearest, other_version};
 pub use error::Error;
 pub use layers::default_args;
-pub use list::{Entry, list};
+pub use list::{Entry, list_schedulers};
 pub use revision::GitName;
 pub use step::Step;
 pub use version::Version;
@@ -90,8 +90,8 @@ pub fn cache_directory() -> Result<PathBuf, Error> {
 }
 
 /// The directory with all that is installed, where links in `bin_dirs` lead to.
-pub fn directory() -> Option<PathBuf> {
-    Cache::from_env().ok().map(|cache| cache.schedulers())
+pub fn install_directory() -> Option<PathBuf> {
+    Cache::from_env().ok().map(|cache| cache.schedulers_dir())
 }
 
 /// `scx_rusty@1.1.4` into the name and the version.

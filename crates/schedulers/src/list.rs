@@ -1,7 +1,7 @@
 //! List of what is installed and what could be.
 
 use crate::cache::Cache;
-use crate::catalog::{CATALOG, Source, known};
+use crate::catalog::{CATALOG, Source, find_known};
 use crate::error::Error;
 use crate::own;
 use crate::registry;
@@ -28,20 +28,24 @@ pub struct Entry {
 
 /// All known and all installed schedulers, in order of name. With `ask` the
 /// registry is asked for the newest versions; without an answer they stay open.
-pub fn list(cache: &Cache, ask: bool) -> Result<Vec<Entry>, Error> {
+pub fn list_schedulers(cache: &Cache, ask: bool) -> Result<Vec<Entry>, Error> {
     let mut entries = offline(cache)?;
     if ask && let Some(cargo) = cargo() {
-        let starts = own::starts();
-        add_newest(&mut entries, |name| match known(name).map(|k| k.source) {
-            Some(Source::Tree) => Ok(own::find(&cargo, name, &starts).ok().map(|o| o.version)),
-            _ => registry::newest(&cargo, name, Path::new("/")).map(Some),
+        let starts = own::start_directories();
+        add_newest(&mut entries, |name| {
+            match find_known(name).map(|k| k.source) {
+                Some(Source::Tree) => Ok(own::find_crate(&cargo, name, &starts)
+                    .ok()
+                    .map(|o| o.version)),
+                _ => registry::ask_newest(&cargo, name, Path::new("/")).map(Some),
+            }
         });
     }
     Ok(entries)
 }
 
 fn offline(cache: &Cache) -> Result<Vec<Entry>, Error> {
-    let installed = cache.installed()?;
+    let installed = cache.list_installed()?;
     let of_catalog = CATALOG.iter().map(|k| k.name);
     let names: BTreeSet<&str> = of_catalog
         .chain(installed.iter().map(|i| &*i.name))
@@ -52,16 +56,16 @@ fn offline(cache: &Cache) -> Result<Vec<Entry>, Error> {
     };
     let entry = |name: &str| Entry {
         name: name.to_owned(),
-        about: known(name).map_or("", |k| k.about),
+        about: find_known(name).map_or("", |k| k.about),
         installed: versions(name),
-        usual: known(name).and_then(|k| k.version),
+        usual: find_known(name).and_then(|k| k.version),
         newest: None,
     };
     Ok(names.into_iter().map(entry).collect())
 }
 
 fn cargo() -> Option<PathBuf> {
-    Toolchain::cargo(&std::env::var_os("PATH")?)
+    Toolchain::find_cargo(&std::env::var_os("PATH")?)
 }
 
 /// Stops at the first failure: a registry that is out of reach for one crate
@@ -83,7 +87,7 @@ mod tests {
     #[test]
     fn an_empty_cache_lists_the_whole_catalog() {
         let dir = tempfile::tempdir().unwrap();
-        let entries = list(&Cache::at(dir.path()), false).unwrap();
+        let entries = list_schedulers(&Cache::in_directory(dir.path()), false).unwrap();
         assert_eq!(entries.len(), CATALOG.len());
         assert!(entries.iter().all(|e| e.installed.is_empty()));
     }
@@ -91,13 +95,13 @@ mod tests {
     #[test]
     fn an_installed_scheduler_outside_the_catalog_is_listed() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::at(dir.path());
+        let cache = Cache::in_directory(dir.path());
         let bin = cache
             .install_root("scx_own", &"0.1.0".parse().unwrap())
             .join("bin");
         fs::create_dir_all(&bin).unwrap();
         fs::write(bin.join("scx_own"), "").unwrap();
-        let entries = list(&cache, false).unwrap();
+        let entries = list_schedulers(&cache, false).unwrap();
         let own = entries.iter().find(|e| e.name == "scx_own").unwrap();
         assert_eq!(own.installed, ["0.1.0".parse().unwrap()]);
     }
@@ -105,7 +109,7 @@ mod tests {
     #[test]
     fn a_registry_out_of_reach_is_asked_once() {
         let dir = tempfile::tempdir().unwrap();
-        let mut entries = offline(&Cache::at(dir.path())).unwrap();
+        let mut entries = offline(&Cache::in_directory(dir.path())).unwrap();
         let mut asked = 0;
         add_newest(&mut entries, |_| {
             asked += 1;

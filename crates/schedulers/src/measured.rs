@@ -16,7 +16,7 @@ const OPTIONS: [&str; 7] = [
 const SHORT_OPTIONS: [&str; 5] = ["-c", "-n", "-t", "-V", "-h"];
 
 /// Arguments to add to the `given` ones so that the `measured` tasks are favoured.
-pub(crate) fn tasks(given: &[String], measured: &[Task]) -> Vec<String> {
+pub(crate) fn task_arguments(given: &[String], measured: &[Task]) -> Vec<String> {
     if given.iter().any(|arg| is_settled_by(arg)) {
         return Vec::new();
     }
@@ -41,7 +41,7 @@ mod tests {
 
     fn added(given: &[&str]) -> Vec<String> {
         let given: Vec<String> = given.iter().map(|a| (*a).to_owned()).collect();
-        tasks(&given, &[Task::Thread("wakeup-*"), Task::Process("nginx")])
+        task_arguments(&given, &[Task::Thread("wakeup-*"), Task::Process("nginx")])
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) struct Own {
 }
 
 /// Paths above which the source tree may be.
-pub(crate) fn starts() -> Vec<PathBuf> {
+pub(crate) fn start_directories() -> Vec<PathBuf> {
     let program = std::env::current_exe().and_then(|p| p.canonicalize());
     [program, std::env::current_dir()]
         .into_iter()
@@ -23,8 +23,8 @@ pub(crate) fn starts() -> Vec<PathBuf> {
 }
 
 /// The crate of `name` above one of `starts`; its version is asked of cargo.
-pub(crate) fn find(cargo: &Path, name: &str, starts: &[PathBuf]) -> Result<Own, Error> {
-    let directory = directory(name, starts).ok_or_else(|| Error::NoSourceTree {
+pub(crate) fn find_crate(cargo: &Path, name: &str, starts: &[PathBuf]) -> Result<Own, Error> {
+    let directory = find_directory(name, starts).ok_or_else(|| Error::NoSourceTree {
         name: name.to_owned(),
     })?;
     let asked = registry::version_of_path(cargo, &directory.join("Cargo.toml"));
@@ -35,7 +35,7 @@ pub(crate) fn find(cargo: &Path, name: &str, starts: &[PathBuf]) -> Result<Own, 
     Ok(Own { version, directory })
 }
 
-pub(crate) fn directory(name: &str, starts: &[PathBuf]) -> Option<PathBuf> {
+pub(crate) fn find_directory(name: &str, starts: &[PathBuf]) -> Option<PathBuf> {
     let above = starts.iter().flat_map(|start| start.ancestors());
     above
         .map(|dir| dir.join("sched").join(name))
@@ -57,10 +57,10 @@ mod tests {
             fs::write(dir.join("Cargo.toml"), "").unwrap();
         }
         let starts = [near.path().join("target/debug"), far.path().to_owned()];
-        let found = directory("scx_own", &starts).unwrap();
+        let found = find_directory("scx_own", &starts).unwrap();
         assert_eq!(found, near.path().join("sched/scx_own"));
-        let found = directory("scx_own", &starts[1..]).unwrap();
+        let found = find_directory("scx_own", &starts[1..]).unwrap();
         assert_eq!(found, far.path().join("sched/scx_own"));
-        assert_eq!(directory("scx_other", &starts), None);
+        assert_eq!(find_directory("scx_other", &starts), None);
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The newest version of `name` that `cargo info` reports, or why there is none.
 /// `neutral` is a directory outside any workspace, whose lock file would decide.
-pub(crate) fn newest(cargo: &Path, name: &str, neutral: &Path) -> Result<Version, String> {
+pub(crate) fn ask_newest(cargo: &Path, name: &str, neutral: &Path) -> Result<Version, String> {
     let mut info = tool_at(cargo);
     info.args(["info", "--quiet", "--color", "never", name])
         .current_dir(neutral);

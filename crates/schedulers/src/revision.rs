@@ -23,7 +23,7 @@ pub struct GitName<'a> {
 
 impl<'a> GitName<'a> {
     /// Reads the name of a program; `None` if it names no repository.
-    pub fn of(program: &'a str) -> Option<Self> {
+    pub fn parse(program: &'a str) -> Option<Self> {
         let (name, place) = program.split_once(MARK)?;
         let (repository, revision) = match place.rsplit_once('#') {
             Some((repository, revision)) => (repository, Some(revision)),
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_name_has_a_repository_and_may_have_a_revision() {
-        let read = |text| GitName::of(text).map(|n| (n.name, n.repository, n.revision));
+        let read = |text| GitName::parse(text).map(|n| (n.name, n.repository, n.revision));
         let at_main = Some(("scx_rusty", "../scx", Some("main")));
         assert_eq!(read("scx_rusty@git:../scx#main"), at_main);
         let of_url = Some(("scx_rusty", "https://git.example/scx", None));

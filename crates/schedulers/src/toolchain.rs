@@ -48,7 +48,7 @@ pub struct Toolchain {
 
 impl Toolchain {
     /// cargo alone, which is enough to ask for versions.
-    pub(crate) fn cargo(path: &OsStr) -> Option<PathBuf> {
+    pub(crate) fn find_cargo(path: &OsStr) -> Option<PathBuf> {
         program(path, "cargo")
     }
 

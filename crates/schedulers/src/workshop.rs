@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use confine::User;
-use doors::started::{self, Agreed, NoWorkshop, tool};
+use doors::started::{self, Agreed, NoWorkshop, tool_command};
 use doors::written;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -39,13 +39,13 @@ impl Workshop {
     }
 
     /// The directory that `cargo install` is told to install into.
-    pub fn root(&self, name: &str) -> PathBuf {
+    pub fn install_root(&self, name: &str) -> PathBuf {
         self.inner.dir().join("installed").join(name)
     }
 
     /// cargo with settings of the user's own.
-    pub fn cargo(&self, cargo: &Path, path: &OsStr) -> Command {
-        let mut command = self.inner.command(cargo);
+    pub fn cargo_command(&self, cargo: &Path, path: &OsStr) -> Command {
+        let mut command = self.inner.build_command(cargo);
         command
             .env("PATH", path)
             .env("CARGO_HOME", self.inner.home().join(".cargo"));
@@ -60,7 +60,7 @@ impl Workshop {
     }
 
     /// Start a program that reads `shown`, wherever that lies.
-    pub fn start(&self, mut command: Command, shown: &[PathBuf]) -> Result<Child, Error> {
+    pub fn start_program(&self, mut command: Command, shown: &[PathBuf]) -> Result<Child, Error> {
         if let Some(config) = &self.config {
             command.arg("--config").arg(config);
         }
@@ -69,9 +69,9 @@ impl Workshop {
     }
 
     /// Copy the program that came out to `into/bin`, where only root can change it.
-    pub fn take(&self, name: &str, into: &Path) -> Result<(), Error> {
-        let from = self.root(name).join("bin").join(name);
-        let taken = self.inner.take(&from, &into.join("bin").join(name));
+    pub fn take_program(&self, name: &str, into: &Path) -> Result<(), Error> {
+        let from = self.install_root(name).join("bin").join(name);
+        let taken = self.inner.take_program(&from, &into.join("bin").join(name));
         taken.map_err(Error::io("take the program that was built", from))
     }
 }
@@ -85,8 +85,8 @@ fn no_other_user(error: NoWorkshop) -> Error {
 
 /// The directory of the real cargo and rustc, where those on `path` are rustup's, which
 /// needs its own settings; `None` where there is no telling.
-pub(crate) fn toolchain(path: &OsStr) -> Option<PathBuf> {
-    let mut rustc = tool("rustc");
+pub(crate) fn find_toolchain(path: &OsStr) -> Option<PathBuf> {
+    let mut rustc = tool_command("rustc");
     rustc.args(["--print", "sysroot"]).env("PATH", path);
     let output = doors::read::output_of(rustc.current_dir("/")).ok()?;
     let sysroot = String::from_utf8(output.stdout).ok()?;
@@ -105,7 +105,7 @@ fn cargo_config(workshop: &started::Workshop, schedulers: &Path) -> Result<Optio
     };
     let copy = schedulers.join("cargo-config.toml");
     written::write_file_with_rights(&copy, 0o600, settings)
-        .and_then(|()| workshop.give(&copy))
+        .and_then(|()| workshop.give_to_user(&copy))
         .map_err(Error::io("write", &copy))?;
     Ok(Some(copy))
 }

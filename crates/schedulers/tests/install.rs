@@ -41,7 +41,7 @@ impl Machine {
     }
 
     fn cache(&self) -> Cache {
-        Cache::at(self.dir.path().join("cache"))
+        Cache::in_directory(self.dir.path().join("cache"))
     }
 
     fn install(&self, name: &str) -> (Result<schedulers::Installed, Error>, Vec<Step>) {
@@ -246,7 +246,7 @@ exit 101"#;
     assert_eq!(tail.len(), 20);
     assert_eq!(tail.last().unwrap(), "error: linking failed");
     assert!(read(&log).starts_with("line 1\n"));
-    assert!(machine.cache().installed().unwrap().is_empty());
+    assert!(machine.cache().list_installed().unwrap().is_empty());
 }
 
 #[test]
@@ -343,7 +343,7 @@ mkdir -p "$root/bin"; echo built > "$root/bin/scx_here"
     let installer = Installer::new(machine.cache(), Agreed::by_command()).with_path(machine.bin());
     let install = |text: &str| {
         let text = text.replace("REPO", &repository);
-        let of = schedulers::GitName::of(&text).unwrap();
+        let of = schedulers::GitName::parse(&text).unwrap();
         installer.install_git(of, &mut |_| {})
     };
     let (first, commit) = install("scx_here@git:REPO#first").unwrap();
@@ -353,7 +353,7 @@ mkdir -p "$root/bin"; echo built > "$root/bin/scx_here"
     assert_eq!(install("scx_here@git:REPO#first").unwrap().0, first);
     let builds = read(&machine.bin().join("builds"));
     assert_eq!(builds.lines().count(), 2, "each commit once");
-    assert_eq!(machine.cache().installed().unwrap(), []);
+    assert_eq!(machine.cache().list_installed().unwrap(), []);
     let says = |text: &str| install(text).unwrap_err().to_string();
     assert!(says("scx_here@git:REPO#no-such").contains("no commit no-such"));
     assert!(says("scx_other@git:REPO").contains("no crate scx_other"));

@@ -7,7 +7,7 @@ use crate::safe_test::Interval;
 use statrs::distribution::{Beta, ChiSquared, ContinuousCDF};
 
 /// The share behind `hits` of `trials`, at 1 − `alpha`; `None` without trials.
-pub fn share(hits: u32, trials: u32, alpha: f64) -> Option<Interval> {
+pub fn share_interval(hits: u32, trials: u32, alpha: f64) -> Option<Interval> {
     if trials == 0 || hits > trials {
         return None;
     }
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn shares_agree_with_scipy() {
         for (hits, trials, low, high) in SHARES {
-            let found = share(hits, trials, 0.05);
+            let found = share_interval(hits, trials, 0.05);
             assert_close(found.map(|i| i.low), low);
             assert_close(found.map(|i| i.high), high);
         }
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn nothing_is_known_of_nothing() {
-        assert_eq!(share(0, 0, 0.05), None);
-        assert_eq!(share(3, 2, 0.05), None);
+        assert_eq!(share_interval(0, 0, 0.05), None);
+        assert_eq!(share_interval(3, 2, 0.05), None);
         assert_eq!(standard_deviation(0.02, 0, 0.1), None);
     }
 }

@@ -16,7 +16,7 @@ use crate::randomization::{self, Process};
 use crate::safe_test::saturating_exp;
 use crate::summary::Moments;
 use crate::verdict::{
-    self, Judgement, Params, Test, Verdict, blocks_needed, direction, is_different, is_same,
+    self, Judgement, Params, Test, Verdict, blocks_needed, is_different, is_same, judge_direction,
     to_ratio,
 };
 
@@ -65,7 +65,7 @@ pub fn judge(xs: &[f64], params: &Params) -> Judgement {
     }
     Judgement {
         blocks_needed: None,
-        ratio: randomization::centre(xs).map_or(f64::NAN, f64::exp),
+        ratio: randomization::estimate_centre(xs).map_or(f64::NAN, f64::exp),
         interval: randomization::confidence_sequence(xs, params.alpha).map(to_ratio),
         e_value: saturating_exp(looks.coins.ln_e()),
         test: Test::Coins,
@@ -174,10 +174,10 @@ impl Looks {
 
     fn direction(&self, params: &Params) -> Verdict {
         let centre = match self.is_far {
-            true => randomization::centre(&self.xs).unwrap_or(0.0),
+            true => randomization::estimate_centre(&self.xs).unwrap_or(0.0),
             false => self.moments.mean(),
         };
-        direction(centre, params)
+        judge_direction(centre, params)
     }
 }
 
@@ -195,14 +195,14 @@ mod tests {
 
     /// Blocks around a mean, of which every tenth is a burst to either side.
     fn bursts(seed: u64, count: usize, mean: f64) -> Vec<f64> {
-        let mut normal = Normal::seeded(seed);
+        let mut normal = Normal::from_seed(seed);
         let burst = |k: usize| match k % 20 {
             4 => 2.0,
             14 => -2.0,
             _ => 0.0,
         };
         (0..count)
-            .map(|k| mean + burst(k) + 0.02 * normal.next())
+            .map(|k| mean + burst(k) + 0.02 * normal.next_value())
             .collect()
     }
 
@@ -221,8 +221,8 @@ mod tests {
 
     #[test]
     fn ordinary_blocks_are_judged_by_the_t_test() {
-        let mut normal = Normal::seeded(2);
-        let xs: Vec<f64> = (0..30).map(|_| 0.01 + 0.02 * normal.next()).collect();
+        let mut normal = Normal::from_seed(2);
+        let xs: Vec<f64> = (0..30).map(|_| 0.01 + 0.02 * normal.next_value()).collect();
         assert_eq!(judge(&xs, &PARAMS), verdict::judge(&xs, &PARAMS));
         assert!(!is_far(&xs));
     }
@@ -242,9 +242,9 @@ mod tests {
 
     #[test]
     fn equal_arms_with_bursts_are_called_in_at_most_one_of_twenty() {
-        let mut normal = Normal::seeded(3);
+        let mut normal = Normal::from_seed(3);
         let mut series = || -> Vec<f64> {
-            let mut xs: Vec<f64> = (0..40).map(|_| 0.02 * normal.next()).collect();
+            let mut xs: Vec<f64> = (0..40).map(|_| 0.02 * normal.next_value()).collect();
             for x in &mut xs {
                 // One of sixteen, by the bits of the noise.
                 if x.to_bits() % 16 == 0 {

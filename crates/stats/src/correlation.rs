@@ -18,7 +18,7 @@ pub struct Correlation {
 
 /// Correlation of the pairs (`xs[i]`, `ys[i]`); `None` with fewer than three, or where one of
 /// the two never changes.
-pub fn kendall(xs: &[f64], ys: &[f64]) -> Option<Correlation> {
+pub fn kendall_tau(xs: &[f64], ys: &[f64]) -> Option<Correlation> {
     let n = xs.len().min(ys.len());
     let (xs, ys) = (&xs[..n], &ys[..n]);
     let (in_x, in_y) = (Ties::of(xs), Ties::of(ys));
@@ -104,7 +104,7 @@ mod tests {
     fn without_ties_it_is_that_of_r() {
         let x = [44.4, 45.9, 41.9, 53.3, 44.7, 44.1, 50.7, 45.2, 60.1];
         let y = [2.6, 3.1, 2.5, 5.0, 3.6, 4.0, 5.2, 2.8, 3.8];
-        let found = kendall(&x, &y).unwrap();
+        let found = kendall_tau(&x, &y).unwrap();
         assert_near(Some(found.tau), 0.444_444_4, 1e-6);
         assert_near(Some(found.p), 0.1194, 1e-3);
     }
@@ -112,15 +112,15 @@ mod tests {
     /// The example of `scipy.stats.kendalltau`.
     #[test]
     fn with_ties_it_is_that_of_scipy() {
-        let found = kendall(&[12.0, 2.0, 1.0, 12.0, 2.0], &[1.0, 4.0, 7.0, 1.0, 0.0]).unwrap();
+        let found = kendall_tau(&[12.0, 2.0, 1.0, 12.0, 2.0], &[1.0, 4.0, 7.0, 1.0, 0.0]).unwrap();
         assert_near(Some(found.tau), -0.471_404_520_791_031_73, 1e-12);
         assert_near(Some(found.p), 0.282_745_459_932_774_8, 1e-9);
     }
 
     #[test]
     fn what_never_changes_correlates_with_nothing() {
-        assert_eq!(kendall(&[0.0; 5], &[1.0, 2.0, 3.0, 4.0, 5.0]), None);
-        assert_eq!(kendall(&[1.0, 2.0], &[1.0, 2.0]), None);
+        assert_eq!(kendall_tau(&[0.0; 5], &[1.0, 2.0, 3.0, 4.0, 5.0]), None);
+        assert_eq!(kendall_tau(&[1.0, 2.0], &[1.0, 2.0]), None);
     }
 
     #[test]
@@ -128,9 +128,9 @@ mod tests {
         let x = [1.0, 2.0, 3.0, 4.0, 5.0, 1e9];
         let up: Vec<f64> = x.iter().map(|x| x * x).collect();
         let down: Vec<f64> = x.iter().map(|x| -x.sqrt()).collect();
-        assert_eq!(kendall(&x, &up).unwrap().tau, 1.0);
-        assert_eq!(kendall(&x, &down).unwrap().tau, -1.0);
+        assert_eq!(kendall_tau(&x, &up).unwrap().tau, 1.0);
+        assert_eq!(kendall_tau(&x, &down).unwrap().tau, -1.0);
         // 2 of the 720 orders of six values are as extreme.
-        assert_near(Some(kendall(&x, &up).unwrap().p), 2.0 / 720.0, 1e-9);
+        assert_near(Some(kendall_tau(&x, &up).unwrap().p), 2.0 / 720.0, 1e-9);
     }
 }

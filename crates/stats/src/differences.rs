@@ -8,7 +8,7 @@
 
 use crate::randomization::{self, Process, fewest_pairs};
 use crate::safe_test::{Interval, saturating_exp};
-use crate::verdict::{Judgement, Params, Test, Verdict, direction, undecidable};
+use crate::verdict::{Judgement, Params, Test, Verdict, judge_direction, undecidable_judgement};
 
 /// Change on the scale of differences.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +24,7 @@ pub struct Difference {
 /// Judges the differences `xs` of blocks; `smallest_effect` of the parameters is in their unit.
 pub fn judge(xs: &[f64], params: &Params) -> Judgement {
     if xs.is_empty() || xs.iter().any(|x| !x.is_finite()) {
-        return undecidable(xs);
+        return undecidable_judgement(xs);
     }
     let (mut same, mut called) = (None, None);
     for count in 1..=xs.len() {
@@ -49,36 +49,36 @@ pub fn judge(xs: &[f64], params: &Params) -> Judgement {
             Verdict::Unknown => true,
             called => is_different(xs, params) && side(xs, params) == called,
         },
-        e_value: saturating_exp(Process::of(xs, 0.0).ln_e()),
+        e_value: saturating_exp(Process::from_shifted(xs, 0.0).ln_e()),
         test: Test::Coins,
         difference: Some(Difference {
-            value: randomization::centre(xs).unwrap_or(0.0),
+            value: randomization::estimate_centre(xs).unwrap_or(0.0),
             interval: randomization::confidence_sequence(xs, params.alpha),
             smallest: params.smallest_effect,
         }),
-        ..undecidable(xs)
+        ..undecidable_judgement(xs)
     }
 }
 
 fn is_different(xs: &[f64], params: &Params) -> bool {
-    Process::of(xs, 0.0).ln_e() >= -params.alpha.ln()
+    Process::from_shifted(xs, 0.0).ln_e() >= -params.alpha.ln()
 }
 
 fn is_same(xs: &[f64], params: &Params) -> bool {
     let limit = params.smallest_effect;
     // Both ends are rejected wherever the interval lies between them, and that is soon known.
-    let is_rejected = |end: f64| Process::of(xs, end).ln_e() >= -params.alpha.ln();
+    let is_rejected = |end: f64| Process::from_shifted(xs, end).ln_e() >= -params.alpha.ln();
     let may_be = limit == 0.0 || is_rejected(limit) && is_rejected(-limit);
     may_be
         && randomization::confidence_sequence(xs, params.alpha)
-            .is_some_and(|found| found.lies_within(&Interval::around(0.0, limit)))
+            .is_some_and(|found| found.lies_within(&Interval::centred_at(0.0, limit)))
 }
 
 /// Side of the centre; where that is 0, of most blocks.
 fn side(xs: &[f64], params: &Params) -> Verdict {
-    let centre = randomization::centre(xs).filter(|centre| *centre != 0.0);
+    let centre = randomization::estimate_centre(xs).filter(|centre| *centre != 0.0);
     let most = || xs.iter().filter(|x| **x != 0.0).map(|x| x.signum()).sum();
-    direction(centre.unwrap_or_else(most), params)
+    judge_direction(centre.unwrap_or_else(most), params)
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
         let interval = difference.interval.unwrap();
         assert!(interval.low > 2.9 && interval.high < 3.3, "{difference:?}");
         assert!((3.0..3.12).contains(&difference.value), "{difference:?}");
-        assert_eq!((judged.known_ratio(), judged.low()), (None, None));
+        assert_eq!((judged.known_ratio(), judged.lower_end()), (None, None));
         let went: Vec<f64> = came.iter().map(|x| -x).collect();
         assert_eq!(judge(&went, &MISSES).verdict, Verdict::Better);
         let higher = Params {
@@ -144,7 +144,7 @@ mod tests {
 
     /// False calls of so many runs of equal arms, each looked at after every one of 30 blocks.
     fn false_calls(runs: usize, mut level: impl FnMut(&mut Normal) -> f64) -> usize {
-        let mut normal = Normal::seeded(38);
+        let mut normal = Normal::from_seed(38);
         let mut run = || {
             let xs: Vec<f64> = (0..30)
                 .map(|_| level(&mut normal) - level(&mut normal))
@@ -158,12 +158,12 @@ mod tests {
     fn equal_arms_are_called_in_at_most_one_of_twenty_over_all_looks() {
         type Level = fn(&mut Normal) -> f64;
         let shapes: [(&str, Level); 4] = [
-            ("normal", |normal| -200.0 + 9.0 * normal.next()),
-            ("counts", |normal| (normal.next().abs() * 2.0).floor()),
+            ("normal", |normal| -200.0 + 9.0 * normal.next_value()),
+            ("counts", |normal| (normal.next_value().abs() * 2.0).floor()),
             ("mostly none", |normal| {
-                (normal.next() - 1.5).max(0.0).ceil()
+                (normal.next_value() - 1.5).max(0.0).ceil()
             }),
-            ("bursts", |normal| normal.next().powi(5)),
+            ("bursts", |normal| normal.next_value().powi(5)),
         ];
         for (name, level) in shapes {
             let called = false_calls(1000, level);
@@ -174,13 +174,13 @@ mod tests {
     /// Equal arms, whose figures fall to 0 ever more often from some block on: the scale changes then.
     #[test]
     fn a_change_of_the_scale_during_a_run_calls_at_most_one_of_twenty_equal_arms() {
-        let mut normal = Normal::seeded(77);
+        let mut normal = Normal::from_seed(77);
         let mut run = |first_zero: usize| {
             let blocks: Vec<[f64; 2]> = (0..30)
                 .map(|k| {
                     let zero = k >= first_zero;
                     [(); 2].map(|()| {
-                        let value = 3.0 + normal.next();
+                        let value = 3.0 + normal.next_value();
                         if zero && value < 2.5 {
                             0.0
                         } else {

@@ -18,15 +18,18 @@ pub struct Levels {
 }
 
 /// Splits the variance; `None` with fewer than two groups or no group of two.
-pub fn split(groups: &[&[f64]]) -> Option<Levels> {
-    let groups: Vec<Moments> = groups.iter().map(|group| Moments::of(group)).collect();
+pub fn split_variance(groups: &[&[f64]]) -> Option<Levels> {
+    let groups: Vec<Moments> = groups
+        .iter()
+        .map(|group| Moments::from_values(group))
+        .collect();
     let groups: Vec<Moments> = groups.into_iter().filter(|g| g.count() > 0).collect();
     let sizes = || groups.iter().map(|group| f64::from(group.count()));
     let (values, count) = (sizes().sum::<f64>(), groups.len() as f64);
     if groups.len() < 2 || values <= count {
         return None;
     }
-    let within = groups.iter().map(Moments::squares).sum::<f64>() / (values - count);
+    let within = groups.iter().map(Moments::squared_deviations).sum::<f64>() / (values - count);
     let typical_size = (values - sizes().map(|n| n * n).sum::<f64>() / values) / (count - 1.0);
     let between = (mean_square_between(&groups, values) - within) / typical_size;
     Some(Levels {
@@ -71,7 +74,8 @@ mod tests {
     #[test]
     fn the_components_of_equal_groups_agree_with_numpy() {
         // numpy 2.4.6: within = mean of var(ddof=1), between = var(means, ddof=1) − within/3.
-        let levels = split(&[&[9.8, 10.1, 10.4], &[11.0, 11.3, 11.9], &[10.2, 10.6, 10.1]]);
+        let levels =
+            split_variance(&[&[9.8, 10.1, 10.4], &[11.0, 11.3, 11.9], &[10.2, 10.6, 10.1]]);
         assert_close(levels.map(|l| l.within), 0.12333333333333334);
         assert_close(levels.map(|l| l.between), 0.44888888888888967);
     }
@@ -80,21 +84,22 @@ mod tests {
     fn the_components_of_unequal_groups_agree_with_scipy() {
         // scipy 1.17.1: stats.f_oneway gives MSB/MSW; within = MSW by numpy,
         // between = MSW·(F − 1)/n0 with n0 = (9 − (4 + 9 + 16)/9)/2.
-        let levels = split(&[&[9.8, 10.1], &[11.0, 11.3, 11.9], &[10.2, 10.6, 10.1, 10.4]]);
+        let levels =
+            split_variance(&[&[9.8, 10.1], &[11.0, 11.3, 11.9], &[10.2, 10.6, 10.1, 10.4]]);
         assert_close(levels.map(|l| l.within), 0.10208333333333335);
         assert_close(levels.map(|l| l.between), 0.49557692307692325);
     }
 
     #[test]
     fn known_components_are_found_again() {
-        let mut normal = Normal::seeded(21);
+        let mut normal = Normal::from_seed(21);
         let mut group = |_| -> Vec<f64> {
-            let mean = 2.0 * normal.next();
-            (0..6).map(|_| mean + normal.next()).collect()
+            let mean = 2.0 * normal.next_value();
+            (0..6).map(|_| mean + normal.next_value()).collect()
         };
         let groups: Vec<Vec<f64>> = (0..2000).map(&mut group).collect();
         let slices: Vec<&[f64]> = groups.iter().map(Vec::as_slice).collect();
-        let levels = split(&slices);
+        let levels = split_variance(&slices);
         assert_near(levels.map(|l| l.within), 1.0, 0.1);
         assert_near(levels.map(|l| l.between), 4.0, 0.15);
     }
@@ -116,7 +121,7 @@ mod tests {
 
     #[test]
     fn equal_groups_need_no_second_one() {
-        let levels = split(&[&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]]);
+        let levels = split_variance(&[&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]]);
         assert_eq!(levels.map(|l| l.between), Some(0.0));
         assert_eq!(levels.and_then(|l| l.optimum_repetitions(60.0, 5.0)), None);
     }
@@ -133,8 +138,8 @@ mod tests {
 
     #[test]
     fn one_group_or_single_values_cannot_be_split() {
-        assert_eq!(split(&[&[1.0, 2.0, 3.0]]), None);
-        assert_eq!(split(&[&[1.0], &[2.0]]), None);
-        assert_eq!(split(&[&[1.0, 2.0], &[]]), None);
+        assert_eq!(split_variance(&[&[1.0, 2.0, 3.0]]), None);
+        assert_eq!(split_variance(&[&[1.0], &[2.0]]), None);
+        assert_eq!(split_variance(&[&[1.0, 2.0], &[]]), None);
     }
 }

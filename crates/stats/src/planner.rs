@@ -35,7 +35,7 @@ pub struct Confidence {
 
 impl Confidence {
     /// Plan with the customary power of 80 %.
-    pub fn at(alpha: f64) -> Confidence {
+    pub fn for_alpha(alpha: f64) -> Confidence {
         Confidence { alpha, power: 0.8 }
     }
 }
@@ -62,7 +62,7 @@ const COINS: f64 = 1.15;
 /// The smallest gain, as a fraction, that `pairs` pairs of windows find, whose order coins drew. `sd`
 /// is that of the log-ratio of a pair.
 pub fn detectable_change_in_turns(sd: f64, pairs: u32, confidence: Confidence) -> Option<f64> {
-    let blocks = model::whole(f64::from(pairs) / COINS);
+    let blocks = model::truncate_to_u64(f64::from(pairs) / COINS);
     let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
     (pairs >= fewest_pairs(confidence.alpha))
         .then(|| detectable_change(sd, blocks, confidence))
@@ -72,7 +72,7 @@ pub fn detectable_change_in_turns(sd: f64, pairs: u32, confidence: Confidence) -
 /// The pairs of windows it takes to find a change of this fraction.
 pub fn pairs_to_detect(change: f64, sd: f64, confidence: Confidence) -> Option<u32> {
     let blocks = blocks_to_detect(change, sd, confidence)?;
-    let pairs = model::whole((f64::from(blocks) * COINS).ceil());
+    let pairs = model::truncate_to_u64((f64::from(blocks) * COINS).ceil());
     let pairs = u32::try_from(pairs).unwrap_or(u32::MAX);
     Some(pairs.max(fewest_pairs(confidence.alpha)))
 }
@@ -82,7 +82,7 @@ pub fn blocks_to_show_same(smallest_effect: f64, sd: f64, confidence: Confidence
     let z = normal_quantile((1.0 + confidence.power) / 2.0)?;
     let band = smallest_effect.ln_1p();
     smallest_count(1, MAX_BLOCKS, |blocks| {
-        let expected = Moments::expected(blocks, 0.0, sd);
+        let expected = Moments::from_mean_and_sd(blocks, 0.0, sd);
         let off_centre = z * sd / f64::from(blocks).sqrt();
         safe_test::half_width(&expected, confidence.alpha)
             .is_some_and(|half| half + off_centre <= band)
@@ -102,7 +102,7 @@ pub fn processes_to_show_same(
     let band = smallest_effect.ln_1p();
     let is_shown = |processes: u32| {
         let all = processes.saturating_mul(pairs);
-        let expected = Moments::expected(all, 0.0, levels.within.sqrt());
+        let expected = Moments::from_mean_and_sd(all, 0.0, levels.within.sqrt());
         let off_centre = z * levels.standard_error(processes, pairs);
         let more = crate::turns::half_width_between(levels, processes, confidence.alpha);
         safe_test::half_width(&expected, confidence.alpha)
@@ -116,7 +116,7 @@ pub fn processes_to_show_same(
 
 /// The change in standard deviations of a block that `blocks` blocks find.
 fn standardized_effect(blocks: u32, confidence: Confidence) -> Option<f64> {
-    let unit = Moments::expected(blocks, 0.0, 1.0);
+    let unit = Moments::from_mean_and_sd(blocks, 0.0, 1.0);
     let n = f64::from(blocks);
     let critical = safe_test::half_width(&unit, confidence.alpha)? * n.sqrt();
     let z = normal_quantile(confidence.power)?;
@@ -147,9 +147,11 @@ mod tests {
 
     /// The share of 2 000 series that end with `verdict`.
     fn share(verdict: Verdict, blocks: u32, mean: f64, sd: f64) -> f64 {
-        let mut noise = Noise::seeded(11);
+        let mut noise = Noise::from_seed(11);
         let ends_so = |_: &u32| {
-            let xs: Vec<f64> = (0..blocks).map(|_| mean + sd * noise.next()).collect();
+            let xs: Vec<f64> = (0..blocks)
+                .map(|_| mean + sd * noise.next_value())
+                .collect();
             judge(&xs, &PARAMS).verdict == verdict
         };
         (0..2000u32).filter(ends_so).count() as f64 / 2000.0
@@ -171,7 +173,7 @@ mod tests {
             (0.01, 8, 2.756),
             (0.01, 40, 0.725),
         ] {
-            let said = standardized_effect(blocks, Confidence::at(alpha));
+            let said = standardized_effect(blocks, Confidence::for_alpha(alpha));
             let excess = said.map_or(0.0, |said| said / simulated);
             assert!((1.03..1.12).contains(&excess), "{alpha} {blocks}: {excess}");
         }
@@ -189,13 +191,13 @@ mod tests {
 
     #[test]
     fn the_planned_pairs_find_the_change_by_coins_with_the_power_asked_for() {
-        let mut noise = Noise::seeded(12);
+        let mut noise = Noise::from_seed(12);
         for (change, sd) in [(0.03f64, 0.1), (0.03, 0.03), (0.1, 0.1)] {
             let pairs = pairs_to_detect(change, sd, USUAL).unwrap_or(0);
             let mut finds = |_: &u32| {
                 let mut process = crate::randomization::Process::default();
                 (0..pairs).any(|_| {
-                    process.push(change.ln_1p() + sd * noise.next());
+                    process.push(change.ln_1p() + sd * noise.next_value());
                     process.ln_e() >= -USUAL.alpha.ln()
                 })
             };

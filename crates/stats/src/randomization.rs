@@ -51,7 +51,7 @@ pub struct Process {
 
 impl Process {
     /// The process after all of these values, each shifted by `-shift`.
-    pub fn of(xs: &[f64], shift: f64) -> Process {
+    pub fn from_shifted(xs: &[f64], shift: f64) -> Process {
         let mut process = Process {
             sizes: Vec::with_capacity(xs.len()),
             ..Process::default()
@@ -105,7 +105,7 @@ fn score(size: f64, median: f64) -> f64 {
 
 /// The e-value against "the label makes no difference". Saturates at `f64::MAX`.
 pub fn e_value(xs: &[f64]) -> f64 {
-    saturating_exp(Process::of(xs, 0.0).ln_e())
+    saturating_exp(Process::from_shifted(xs, 0.0).ln_e())
 }
 
 /// Fewest pairs that can reach `1/alpha`, if all of them have the same sign: 8 at 0.05.
@@ -122,7 +122,7 @@ pub fn fewest_pairs(alpha: f64) -> u32 {
 /// The shift at which the scores of `x − shift` are balanced: Huber's estimate of location with the
 /// bound of the scores, and so about the shift that the test rejects least. The median of figures that are
 /// counts, such as requests in short windows, stays at 0 where many pairs are alike; this one does not.
-pub fn centre(xs: &[f64]) -> Option<f64> {
+pub fn estimate_centre(xs: &[f64]) -> Option<f64> {
     let middle = median(xs)?;
     let ends = |pick: fn(f64, f64) -> f64| xs.iter().copied().fold(middle, pick);
     let (mut low, mut high) = (ends(f64::min), ends(f64::max));
@@ -160,13 +160,13 @@ pub fn confidence_sequence(xs: &[f64], alpha: f64) -> Option<Interval> {
     if xs.len() < fewest_pairs(alpha) as usize {
         return None;
     }
-    let is_kept = |shift: f64| Process::of(xs, shift).ln_e() < -alpha.ln();
+    let is_kept = |shift: f64| Process::from_shifted(xs, shift).ln_e() < -alpha.ln();
     // Where more than half of the values are one, hardly a shift but that one is kept.
-    let centre = centre(xs).filter(|centre| is_kept(*centre));
+    let centre = estimate_centre(xs).filter(|centre| is_kept(*centre));
     let centre = centre.or_else(|| median(xs))?;
     let scale = scale_around(centre, xs);
     if scale == 0.0 {
-        return Some(Interval::around(centre, 0.0));
+        return Some(Interval::centred_at(centre, 0.0));
     }
     let end = |side: f64| outermost(|distance| is_kept(centre + side * scale * distance));
     Some(Interval {
@@ -257,21 +257,24 @@ mod tests {
                 }
             })
             .collect();
-        let found = centre(&counts).unwrap();
+        let found = estimate_centre(&counts).unwrap();
         assert!((-0.015..-0.008).contains(&found), "{found}");
         let mut with_bursts = UP.to_vec();
         with_bursts.extend([5.0, 9.0]);
-        let (without, with) = (centre(&UP).unwrap(), centre(&with_bursts).unwrap());
+        let (without, with) = (
+            estimate_centre(&UP).unwrap(),
+            estimate_centre(&with_bursts).unwrap(),
+        );
         assert!((without - 0.031).abs() < 0.002, "{without}");
         assert!((with - without).abs() < 0.01, "{with}");
-        assert_eq!(centre(&[0.02; 9]), Some(0.02));
+        assert_eq!(estimate_centre(&[0.02; 9]), Some(0.02));
         // More than half are 0, and one burst is against all others.
         let mut stall = vec![0.0; 120];
         stall.extend([-0.02; 79]);
         stall.push(3.9);
-        let found = centre(&stall).unwrap();
+        let found = estimate_centre(&stall).unwrap();
         assert!((-0.012..-0.004).contains(&found), "{found}");
-        assert_eq!(centre(&[]), None);
+        assert_eq!(estimate_centre(&[]), None);
     }
 
     #[test]
@@ -311,14 +314,14 @@ mod tests {
         let middle = median(&UP).unwrap();
         assert!(low < middle && middle < high, "{low} {high}");
         assert!(low > 0.0, "{low}");
-        let e = |shift: f64| Process::of(&UP, shift).ln_e().exp();
+        let e = |shift: f64| Process::from_shifted(&UP, shift).ln_e().exp();
         assert!(e(low - 1e-4) >= 20.0 && e(high + 1e-4) >= 20.0);
         assert!(e(low + 1e-4) < 20.0 && e(high - 1e-4) < 20.0);
     }
 
     #[test]
     fn equal_values_leave_one_shift() {
-        let point = Interval::around(0.1, 0.0);
+        let point = Interval::centred_at(0.1, 0.0);
         assert_eq!(confidence_sequence(&[0.1; 9], 0.05), Some(point));
         assert_eq!(confidence_sequence(&[0.1; 5], 0.05), None);
     }
@@ -338,14 +341,14 @@ mod tests {
     fn windows(normal: &mut Normal, pairs: usize, effect: f64) -> Vec<f64> {
         let mut memory = 0.0;
         let mut window = |normal: &mut Normal| {
-            memory = 0.95 * memory + 0.1 * normal.next();
-            let burst = (normal.next() - 2.0).max(0.0);
+            memory = 0.95 * memory + 0.1 * normal.next_value();
+            let burst = (normal.next_value() - 2.0).max(0.0);
             memory + burst
         };
         let pair = |_| {
             let first = window(normal);
             let second = window(normal);
-            let arm_is_first = normal.next() > 0.0;
+            let arm_is_first = normal.next_value() > 0.0;
             let difference = if arm_is_first {
                 first - second
             } else {
@@ -358,7 +361,7 @@ mod tests {
 
     #[test]
     fn looking_after_every_pair_rarely_rejects_the_truth_on_a_machine_that_remembers() {
-        let mut normal = Normal::seeded(11);
+        let mut normal = Normal::from_seed(11);
         let crossed = (0..1000)
             .filter(|_| {
                 let mut process = Process::default();
@@ -375,7 +378,7 @@ mod tests {
 
     #[test]
     fn the_interval_covers_the_effect_on_a_machine_that_remembers() {
-        let mut normal = Normal::seeded(3);
+        let mut normal = Normal::from_seed(3);
         let covered = (0..100)
             .filter(|_| {
                 let xs = windows(&mut normal, 60, 0.05);
@@ -389,7 +392,7 @@ mod tests {
         #[test]
         fn the_sign_of_the_values_does_not_matter(xs in prop::collection::vec(-1.0..1.0f64, 1..30)) {
             let mirrored: Vec<f64> = xs.iter().map(|x| -x).collect();
-            let (a, b) = (Process::of(&xs, 0.0).ln_e(), Process::of(&mirrored, 0.0).ln_e());
+            let (a, b) = (Process::from_shifted(&xs, 0.0).ln_e(), Process::from_shifted(&mirrored, 0.0).ln_e());
             prop_assert!((a - b).abs() < 1e-9, "{} and {}", a, b);
         }
 
@@ -399,7 +402,7 @@ mod tests {
             scale in 1e-6..1e6f64,
         ) {
             let scaled: Vec<f64> = xs.iter().map(|x| x * scale).collect();
-            let (a, b) = (Process::of(&xs, 0.0).ln_e(), Process::of(&scaled, 0.0).ln_e());
+            let (a, b) = (Process::from_shifted(&xs, 0.0).ln_e(), Process::from_shifted(&scaled, 0.0).ln_e());
             prop_assert!((a - b).abs() < 1e-6, "{} and {}", a, b);
         }
 

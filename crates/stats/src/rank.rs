@@ -15,7 +15,7 @@
 //! values a side none below 0.10, whatever they are.
 
 use crate::safe_test::Interval;
-use crate::summary::{median, sorted};
+use crate::summary::{median, sorted_copy};
 use crate::trend::two_sided_normal;
 
 /// Above this many values the normal approximation of the signed-rank test is as good, and
@@ -83,7 +83,7 @@ pub fn mann_whitney_p(a: &[f64], b: &[f64]) -> Option<f64> {
 /// interval runs from the `c`-th smallest to the `c`-th largest.
 fn estimate(pairs: Vec<f64>, distribution: &[f64], alpha: f64) -> Option<Estimate> {
     let value = median(&pairs)?;
-    let pairs = sorted(&pairs);
+    let pairs = sorted_copy(&pairs);
     let mut tail = 0.0;
     let below = |p: &&f64| {
         tail += **p;
@@ -140,7 +140,7 @@ fn take_one(by_taken: &mut [Vec<f64>], taken: usize, rank: usize, p: f64) {
 
 /// Twice the mean rank, so that ties stay whole numbers.
 fn doubled_midranks(xs: &[f64]) -> Vec<usize> {
-    let sorted = sorted(xs);
+    let sorted = sorted_copy(xs);
     let rank = |x: &f64| {
         let below = sorted.partition_point(|y| y < x);
         let up_to = sorted.partition_point(|y| y <= x);

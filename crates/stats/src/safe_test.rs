@@ -58,7 +58,7 @@ pub struct Interval {
 
 impl Interval {
     /// Interval from `centre − half_width` to `centre + half_width`.
-    pub fn around(centre: f64, half_width: f64) -> Interval {
+    pub fn centred_at(centre: f64, half_width: f64) -> Interval {
         Interval {
             low: centre - half_width,
             high: centre + half_width,
@@ -78,14 +78,14 @@ impl Interval {
 
 /// The e-value against "the mean of `xs` is zero". Saturates at `f64::MAX`.
 pub fn e_value(xs: &[f64]) -> f64 {
-    saturating_exp(ln_e_value(&Moments::of(xs)))
+    saturating_exp(ln_e_value(&Moments::from_values(xs)))
 }
 
 /// The shifts of the mean that the test at `alpha` has not rejected at this
 /// length; `None` where they are the whole line. With probability 1 − alpha the
 /// true mean is in the intervals of *all* lengths.
 pub fn confidence_sequence(xs: &[f64], alpha: f64) -> Option<Interval> {
-    interval(&Moments::of(xs), alpha)
+    confidence_interval(&Moments::from_values(xs), alpha)
 }
 
 /// Fewest values that can reach `1/alpha`, however clear they are: 5 at 0.05.
@@ -106,8 +106,8 @@ pub fn ln_e_value(moments: &Moments) -> f64 {
 }
 
 /// See [`confidence_sequence`].
-pub fn interval(moments: &Moments, alpha: f64) -> Option<Interval> {
-    half_width(moments, alpha).map(|half| Interval::around(moments.mean(), half))
+pub fn confidence_interval(moments: &Moments, alpha: f64) -> Option<Interval> {
+    half_width(moments, alpha).map(|half| Interval::centred_at(moments.mean(), half))
 }
 
 /// Half the width of the interval, from solving `e(mean − shift) = 1/alpha`.
@@ -126,7 +126,7 @@ pub fn half_width(moments: &Moments, alpha: f64) -> Option<f64> {
         return None;
     }
     let u = ln_k.exp_m1() / -(ln_k - ln_penalty).exp_m1();
-    Some((u * moments.squares() / n).sqrt())
+    Some((u * moments.squared_deviations() / n).sqrt())
 }
 
 /// `e^ln_e`, at most `f64::MAX`, so that a report never has to print an infinity.
@@ -137,9 +137,9 @@ pub fn saturating_exp(ln_e: f64) -> f64 {
 /// The share of `Σx²` that the mean does not explain; 1 if all values are zero.
 fn residual_share(moments: &Moments) -> f64 {
     let explained = f64::from(moments.count()) * moments.mean() * moments.mean();
-    let total = moments.squares() + explained;
+    let total = moments.squared_deviations() + explained;
     if total > 0.0 {
-        moments.squares() / total
+        moments.squared_deviations() / total
     } else {
         1.0
     }
@@ -155,7 +155,7 @@ mod tests {
 
     /// `n` values whose t-statistic is `t`.
     fn series(n: u32, t: f64) -> Moments {
-        Moments::expected(n, t / f64::from(n).sqrt(), 1.0)
+        Moments::from_mean_and_sd(n, t / f64::from(n).sqrt(), 1.0)
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
     fn equal_values_give_the_limits_of_a_vanishing_spread() {
         assert_close(Some(e_value(&[0.1; 5])), 36.0);
         assert_close(Some(e_value(&[0.0; 8])), 1.0 / 3.0);
-        let point = Interval::around(0.1, 0.0);
+        let point = Interval::centred_at(0.1, 0.0);
         assert_eq!(confidence_sequence(&[0.1; 5], 0.05), Some(point));
     }
 
@@ -244,17 +244,17 @@ mod tests {
     fn a_long_clear_series_saturates_and_does_not_overflow() {
         let xs: Vec<f64> = (0..2000).map(|i| 1.0 + 1e-9 * f64::from(i % 7)).collect();
         assert_eq!(e_value(&xs), f64::MAX);
-        assert!(ln_e_value(&Moments::of(&xs)).is_finite());
+        assert!(ln_e_value(&Moments::from_values(&xs)).is_finite());
     }
 
     #[test]
     fn looking_after_every_value_rarely_rejects_the_truth() {
-        let mut normal = Normal::seeded(7);
+        let mut normal = Normal::from_seed(7);
         let crossed = (0..2000)
             .filter(|_| {
                 let mut moments = Moments::default();
                 (0..60).any(|_| {
-                    moments.push(normal.next());
+                    moments.push(normal.next_value());
                     ln_e_value(&moments) >= 20f64.ln()
                 })
             })
@@ -277,7 +277,7 @@ mod tests {
             scale in 1e-6..1e6f64,
         ) {
             let scaled: Vec<f64> = xs.iter().map(|x| x * scale).collect();
-            let (a, b) = (ln_e_value(&Moments::of(&xs)), ln_e_value(&Moments::of(&scaled)));
+            let (a, b) = (ln_e_value(&Moments::from_values(&xs)), ln_e_value(&Moments::from_values(&scaled)));
             prop_assert!((a - b).abs() < 1e-6, "{} and {}", a, b);
         }
 
@@ -286,12 +286,12 @@ mod tests {
             xs in prop::collection::vec(-1.0..1.0f64, 5..30),
             shift in -3.0..3.0f64,
         ) {
-            let moments = Moments::of(&xs);
-            prop_assume!(moments.squares() > 1e-6);
+            let moments = Moments::from_values(&xs);
+            prop_assume!(moments.squared_deviations() > 1e-6);
             let interval = confidence_sequence(&xs, 0.05);
             prop_assert!(interval.is_some_and(|i| i.contains(moments.mean())));
             let shifted: Vec<f64> = xs.iter().map(|x| x - shift).collect();
-            let kept = ln_e_value(&Moments::of(&shifted)) < 20f64.ln();
+            let kept = ln_e_value(&Moments::from_values(&shifted)) < 20f64.ln();
             prop_assert_eq!(interval.is_some_and(|i| i.contains(shift)), kept);
         }
     }

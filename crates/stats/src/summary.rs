@@ -14,7 +14,7 @@ pub struct Moments {
 
 impl Moments {
     /// Moments of a whole series.
-    pub fn of(xs: &[f64]) -> Moments {
+    pub fn from_values(xs: &[f64]) -> Moments {
         let mut moments = Moments::default();
         xs.iter().for_each(|&x| moments.push(x));
         moments
@@ -22,7 +22,7 @@ impl Moments {
 
     /// A series of `count` values that is only known by its mean and its
     /// standard deviation (ddof = 1).
-    pub fn expected(count: u32, mean: f64, sd: f64) -> Moments {
+    pub fn from_mean_and_sd(count: u32, mean: f64, sd: f64) -> Moments {
         let squares = sd * sd * f64::from(count.saturating_sub(1));
         Moments {
             count,
@@ -50,7 +50,7 @@ impl Moments {
     }
 
     /// Sum of squared deviations from the mean.
-    pub fn squares(&self) -> f64 {
+    pub fn squared_deviations(&self) -> f64 {
         self.squares
     }
 
@@ -62,12 +62,12 @@ impl Moments {
 
 /// Arithmetic mean; `None` without values.
 pub fn mean(xs: &[f64]) -> Option<f64> {
-    (!xs.is_empty()).then(|| Moments::of(xs).mean())
+    (!xs.is_empty()).then(|| Moments::from_values(xs).mean())
 }
 
 /// Standard deviation with ddof = 1.
 pub fn sd(xs: &[f64]) -> Option<f64> {
-    Moments::of(xs).sd()
+    Moments::from_values(xs).sd()
 }
 
 /// Middle value in order of size, or the mean of the two middle ones; `None` without values.
@@ -78,7 +78,7 @@ pub fn median(xs: &[f64]) -> Option<f64> {
 /// The `p`-quantile by linear interpolation between order statistics: type 7 of
 /// Hyndman and Fan (1996), the default of R and of numpy. `p` is clamped to 0..=1.
 pub fn quantile(xs: &[f64], p: f64) -> Option<f64> {
-    let sorted = sorted(xs);
+    let sorted = sorted_copy(xs);
     let last = sorted.len().checked_sub(1)?;
     let position = p.clamp(0.0, 1.0) * last as f64;
     #[expect(
@@ -91,7 +91,7 @@ pub fn quantile(xs: &[f64], p: f64) -> Option<f64> {
     Some(sorted[below] + fraction * (sorted[above] - sorted[below]))
 }
 
-pub(crate) fn sorted(xs: &[f64]) -> Vec<f64> {
+pub(crate) fn sorted_copy(xs: &[f64]) -> Vec<f64> {
     let mut sorted = xs.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn an_expected_series_has_the_moments_it_was_given() {
-        let moments = Moments::expected(9, 0.03, 0.02);
+        let moments = Moments::from_mean_and_sd(9, 0.03, 0.02);
         assert_eq!((moments.count(), moments.mean()), (9, 0.03));
         assert_close(moments.sd(), 0.02);
     }

@@ -22,22 +22,22 @@ pub struct TTest {
 
 /// Mean of `xs` against zero; `None` with fewer than two values or no spread.
 pub fn one_sample(xs: &[f64], alpha: f64) -> Option<TTest> {
-    let moments = Moments::of(xs);
+    let moments = Moments::from_values(xs);
     let standard_error = moments.sd()? / (xs.len() as f64).sqrt();
     t_test(moments.mean(), standard_error, xs.len() as f64 - 1.0, alpha)
 }
 
 /// Mean of `a` minus mean of `b`, with unequal variances (Welch 1947).
-pub fn welch(a: &[f64], b: &[f64], alpha: f64) -> Option<TTest> {
+pub fn welch_test(a: &[f64], b: &[f64], alpha: f64) -> Option<TTest> {
     let (va, vb) = (variance_of_mean(a)?, variance_of_mean(b)?);
-    let difference = Moments::of(a).mean() - Moments::of(b).mean();
+    let difference = Moments::from_values(a).mean() - Moments::from_values(b).mean();
     let degrees =
         (va + vb).powi(2) / (va * va / (a.len() as f64 - 1.0) + vb * vb / (b.len() as f64 - 1.0));
     t_test(difference, (va + vb).sqrt(), degrees, alpha)
 }
 
 fn variance_of_mean(xs: &[f64]) -> Option<f64> {
-    let sd = Moments::of(xs).sd()?;
+    let sd = Moments::from_values(xs).sd()?;
     Some(sd * sd / xs.len() as f64)
 }
 
@@ -52,7 +52,7 @@ fn t_test(estimate: f64, standard_error: f64, degrees: f64, alpha: f64) -> Optio
         t,
         degrees_of_freedom: degrees,
         p: 2.0 * student.sf(t.abs()),
-        interval: Interval::around(estimate, half),
+        interval: Interval::centred_at(estimate, half),
     })
 }
 
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn welch_agrees_with_scipy() {
         // scipy 1.17.1: stats.ttest_ind(A, B, equal_var=False).
-        let test = welch(&A, &B, 0.05);
+        let test = welch_test(&A, &B, 0.05);
         assert_close(test.map(|t| t.t), 2.6528349952577797);
         assert_close(test.map(|t| t.degrees_of_freedom), 10.880617091494923);
         assert_near(test.map(|t| t.p), 0.022659387547992925, 1e-7);
@@ -90,6 +90,6 @@ mod tests {
     fn values_without_spread_are_not_tested() {
         assert_eq!(one_sample(&[1.0, 1.0, 1.0], 0.05), None);
         assert_eq!(one_sample(&[1.0], 0.05), None);
-        assert_eq!(welch(&[1.0, 1.0], &[2.0, 2.0], 0.05), None);
+        assert_eq!(welch_test(&[1.0, 1.0], &[2.0, 2.0], 0.05), None);
     }
 }

@@ -22,11 +22,11 @@ pub fn assert_near(actual: Option<f64>, expected: f64, relative: f64) {
 pub struct Normal(u64);
 
 impl Normal {
-    pub fn seeded(seed: u64) -> Normal {
+    pub fn from_seed(seed: u64) -> Normal {
         Normal(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    pub fn next(&mut self) -> f64 {
+    pub fn next_value(&mut self) -> f64 {
         let radius = (-2.0 * self.uniform().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }

@@ -73,13 +73,13 @@ fn slope(xs: &[f64]) -> Option<f64> {
 
 /// Serial correlation at lag 1; `None` with fewer than four values or no spread.
 pub fn autocorrelation(xs: &[f64]) -> Option<Autocorrelation> {
-    let moments = Moments::of(xs);
-    if xs.len() < 4 || moments.squares() <= 0.0 {
+    let moments = Moments::from_values(xs);
+    if xs.len() < 4 || moments.squared_deviations() <= 0.0 {
         return None;
     }
     let n = xs.len() as f64;
     let product = |pair: &[f64]| (pair[0] - moments.mean()) * (pair[1] - moments.mean());
-    let lag1 = xs.windows(2).map(product).sum::<f64>() / moments.squares();
+    let lag1 = xs.windows(2).map(product).sum::<f64>() / moments.squared_deviations();
     let (expected, sd) = (-1.0 / n, (n - 2.0) / (n * (n - 1.0).sqrt()));
     Some(Autocorrelation {
         lag1,
@@ -190,10 +190,10 @@ mod tests {
 
     #[test]
     fn independent_values_are_called_dependent_as_often_as_stated() {
-        let mut noise = Noise::seeded(3);
+        let mut noise = Noise::from_seed(3);
         let called = |test: fn(&[f64]) -> Option<f64>, noise: &mut Noise| {
             let series =
-                |noise: &mut Noise| -> Vec<f64> { (0..20).map(|_| noise.next()).collect() };
+                |noise: &mut Noise| -> Vec<f64> { (0..20).map(|_| noise.next_value()).collect() };
             (0..2000)
                 .filter(|_| test(&series(noise)).is_some_and(|p| p <= 0.05))
                 .count()

@@ -14,7 +14,9 @@ use crate::differences::Difference;
 use crate::levels::{self, Levels};
 use crate::randomization::{self, Process};
 use crate::safe_test::{Interval, saturating_exp};
-use crate::verdict::{Judgement, Params, Test, Verdict, direction, to_ratio, undecidable};
+use crate::verdict::{
+    Judgement, Params, Test, Verdict, judge_direction, to_ratio, undecidable_judgement,
+};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Judges the log-ratios of the pairs of each process.
@@ -57,7 +59,7 @@ fn judge_shifts<'a>(
 ) -> (Judgement, Option<View<'a>>) {
     let all = processes.concat();
     if all.is_empty() || all.iter().any(|x| !x.is_finite()) {
-        return (undecidable(&all), None);
+        return (undecidable_judgement(&all), None);
     }
     let decision = first_decision(processes, params, limit);
     let shown = View::of(processes);
@@ -68,13 +70,13 @@ fn judge_shifts<'a>(
         decided_at: decision.map(|(_, count)| pairs(count)),
         upheld: decision.is_none_or(|(verdict, _)| shown.supports(verdict, params, limit)),
         test: Test::Coins,
-        ..undecidable(&all)
+        ..undecidable_judgement(&all)
     };
     (judged, Some(shown))
 }
 
 /// The interval of the ratio of the pairs of each process, at 1 − alpha.
-pub fn interval(processes: &[Vec<f64>], alpha: f64) -> Option<Interval> {
+pub fn confidence_interval(processes: &[Vec<f64>], alpha: f64) -> Option<Interval> {
     View::of(processes).interval(alpha).map(to_ratio)
 }
 
@@ -108,8 +110,8 @@ impl<'a> View<'a> {
         let all = processes.concat();
         View {
             processes,
-            ln_e: Process::of(&all, 0.0).ln_e(),
-            centre: randomization::centre(&all).unwrap_or(f64::NAN),
+            ln_e: Process::from_shifted(&all, 0.0).ln_e(),
+            centre: randomization::estimate_centre(&all).unwrap_or(f64::NAN),
             all,
         }
     }
@@ -129,13 +131,14 @@ impl<'a> View<'a> {
 
     fn is_same(&self, params: &Params, limit: f64) -> bool {
         // Both ends are rejected wherever the interval lies between them, and that is soon known.
-        let is_rejected = |shift: f64| Process::of(&self.all, shift).ln_e() >= -params.alpha.ln();
+        let is_rejected =
+            |shift: f64| Process::from_shifted(&self.all, shift).ln_e() >= -params.alpha.ln();
         // An end of 0 is none: pairs that are all 0 reject everything else.
         let may_be = limit == 0.0 || is_rejected(limit) && is_rejected(-limit);
         may_be
             && self
                 .interval(params.alpha)
-                .is_some_and(|interval| interval.lies_within(&Interval::around(0.0, limit)))
+                .is_some_and(|interval| interval.lies_within(&Interval::centred_at(0.0, limit)))
     }
 
     /// Side of the centre; where that is 0, of most pairs.
@@ -151,7 +154,7 @@ impl<'a> View<'a> {
             true => most(),
             false => self.centre,
         };
-        direction(shift, params)
+        judge_direction(shift, params)
     }
 
     fn supports(&self, verdict: Verdict, params: &Params, limit: f64) -> bool {
@@ -170,7 +173,7 @@ fn between(processes: &[Vec<f64>], alpha: f64) -> f64 {
     let groups = processes.iter().map(Vec::as_slice);
     let groups: Vec<&[f64]> = groups.filter(|group| !group.is_empty()).collect();
     let count = u32::try_from(groups.len()).unwrap_or(u32::MAX);
-    levels::split(&groups).map_or(0.0, |levels| half_width_between(levels, count, alpha))
+    levels::split_variance(&groups).map_or(0.0, |levels| half_width_between(levels, count, alpha))
 }
 
 /// Half the width that so many processes add to the interval.
@@ -198,8 +201,8 @@ mod tests {
 
     /// Processes of 20 pairs around a mean of their own.
     fn processes(seed: u64, means: &[f64], sd: f64) -> Vec<Vec<f64>> {
-        let mut normal = Normal::seeded(seed);
-        let mut process = |mean: &f64| (0..20).map(|_| mean + sd * normal.next()).collect();
+        let mut normal = Normal::from_seed(seed);
+        let mut process = |mean: &f64| (0..20).map(|_| mean + sd * normal.next_value()).collect();
         means.iter().map(&mut process).collect()
     }
 
@@ -268,7 +271,7 @@ mod tests {
         assert_eq!((found.verdict, found.blocks), (Verdict::Worse, 20));
         let difference = found.difference.unwrap();
         assert!((0.5..1.5).contains(&difference.value), "{difference:?}");
-        assert_eq!((found.known_ratio(), found.low()), (None, None));
+        assert_eq!((found.known_ratio(), found.lower_end()), (None, None));
         // Most windows have none, so the centre is 0.
         let few: Vec<f64> = (0..40).map(|k| f64::from(k % 5 / 4)).collect();
         assert_eq!(judge_differences(&[few], &MISSES).verdict, Verdict::Worse);

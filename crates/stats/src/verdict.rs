@@ -127,11 +127,11 @@ impl Judgement {
         let (interval, band, change) = match self.difference {
             Some(found) => (
                 found.interval,
-                Interval::around(0.0, found.smallest),
+                Interval::centred_at(0.0, found.smallest),
                 found.value,
             ),
             None => {
-                let band = to_ratio(Interval::around(0.0, params.smallest_effect.ln_1p()));
+                let band = to_ratio(Interval::centred_at(0.0, params.smallest_effect.ln_1p()));
                 (self.interval, band, self.ratio.ln())
             }
         };
@@ -139,7 +139,7 @@ impl Judgement {
         let verdict = if is_same {
             Verdict::Same
         } else if self.e_value >= 1.0 / params.alpha {
-            direction(change, params)
+            judge_direction(change, params)
         } else {
             Verdict::Unknown
         };
@@ -152,7 +152,7 @@ impl Judgement {
     }
 
     /// The verdict that all blocks together support; *unknown* where only earlier ones did.
-    pub fn supported(&self) -> Verdict {
+    pub fn supported_verdict(&self) -> Verdict {
         match self.upheld {
             true => self.verdict,
             false => Verdict::Unknown,
@@ -160,7 +160,7 @@ impl Judgement {
     }
 
     /// The verdict of earlier blocks that all of them together no longer support.
-    pub fn withdrawn(&self) -> Option<Verdict> {
+    pub fn withdrawn_verdict(&self) -> Option<Verdict> {
         (!self.upheld).then_some(self.verdict)
     }
 
@@ -170,13 +170,13 @@ impl Judgement {
     }
 
     /// The lower end of the interval, where it is a number.
-    pub fn low(&self) -> Option<f64> {
+    pub fn lower_end(&self) -> Option<f64> {
         let low = self.interval.map(|interval| interval.low);
         low.filter(|low| low.is_finite())
     }
 
     /// The upper end of the interval, where it is a number.
-    pub fn high(&self) -> Option<f64> {
+    pub fn upper_end(&self) -> Option<f64> {
         let high = self.interval.map(|interval| interval.high);
         high.filter(|high| high.is_finite())
     }
@@ -205,9 +205,9 @@ pub fn log_ratio(arm: f64, baseline: f64) -> Option<f64> {
 /// ```
 pub fn judge(xs: &[f64], params: &Params) -> Judgement {
     if xs.is_empty() || xs.iter().any(|x| !x.is_finite()) {
-        return undecidable(xs);
+        return undecidable_judgement(xs);
     }
-    let all = Moments::of(xs);
+    let all = Moments::from_values(xs);
     let decision = first_decision(xs, params);
     let upheld = decision.is_none_or(|decision| supports(&all, decision.verdict, params));
     let is_open = decision.is_none() || !upheld;
@@ -215,7 +215,7 @@ pub fn judge(xs: &[f64], params: &Params) -> Judgement {
         verdict: decision.map_or(Verdict::Unknown, |decision| decision.verdict),
         blocks_needed: is_open.then(|| blocks_needed(&all, params)).flatten(),
         ratio: all.mean().exp(),
-        interval: safe_test::interval(&all, params.alpha).map(to_ratio),
+        interval: safe_test::confidence_interval(&all, params.alpha).map(to_ratio),
         e_value: safe_test::saturating_exp(safe_test::ln_e_value(&all)),
         blocks: all.count(),
         decided_at: decision.map(|decision| decision.block),
@@ -245,15 +245,15 @@ fn first_decision(xs: &[f64], params: &Params) -> Option<Decision> {
             return Some(here(Verdict::Same));
         }
         if crossing.is_none() && is_different(&moments, params) {
-            crossing = Some(here(direction(moments.mean(), params)));
+            crossing = Some(here(judge_direction(moments.mean(), params)));
         }
     }
     crossing
 }
 
 pub(crate) fn is_same(moments: &Moments, params: &Params) -> bool {
-    let band = Interval::around(0.0, params.smallest_effect.ln_1p());
-    safe_test::interval(moments, params.alpha).is_some_and(|i| i.lies_within(&band))
+    let band = Interval::centred_at(0.0, params.smallest_effect.ln_1p());
+    safe_test::confidence_interval(moments, params.alpha).is_some_and(|i| i.lies_within(&band))
 }
 
 pub(crate) fn is_different(moments: &Moments, params: &Params) -> bool {
@@ -261,7 +261,7 @@ pub(crate) fn is_different(moments: &Moments, params: &Params) -> bool {
 }
 
 /// Direction of a change, from its logarithm.
-pub(crate) fn direction(change: f64, params: &Params) -> Verdict {
+pub(crate) fn judge_direction(change: f64, params: &Params) -> Verdict {
     let is_better = (change > 0.0) != (params.better == Better::Lower);
     match is_better {
         true => Verdict::Better,
@@ -273,7 +273,7 @@ fn supports(moments: &Moments, verdict: Verdict, params: &Params) -> bool {
     match verdict {
         Verdict::Same => is_same(moments, params),
         Verdict::Better | Verdict::Worse => {
-            is_different(moments, params) && direction(moments.mean(), params) == verdict
+            is_different(moments, params) && judge_direction(moments.mean(), params) == verdict
         }
         Verdict::Unknown => true,
     }
@@ -284,7 +284,7 @@ fn supports(moments: &Moments, verdict: Verdict, params: &Params) -> bool {
 pub(crate) fn blocks_needed(moments: &Moments, params: &Params) -> Option<u32> {
     let (mean, sd) = (moments.mean(), moments.sd()?);
     smallest_count(moments.count(), MAX_BLOCKS_NEEDED, |count| {
-        let expected = Moments::expected(count, mean, sd);
+        let expected = Moments::from_mean_and_sd(count, mean, sd);
         is_same(&expected, params) || is_different(&expected, params)
     })
 }
@@ -296,7 +296,7 @@ pub(crate) fn to_ratio(interval: Interval) -> Interval {
     }
 }
 
-pub(crate) fn undecidable(xs: &[f64]) -> Judgement {
+pub(crate) fn undecidable_judgement(xs: &[f64]) -> Judgement {
     Judgement {
         verdict: Verdict::Unknown,
         blocks_needed: None,
@@ -328,8 +328,10 @@ mod tests {
     };
 
     fn noisy(seed: u64, count: usize, mean: f64, sd: f64) -> Vec<f64> {
-        let mut normal = Normal::seeded(seed);
-        (0..count).map(|_| mean + sd * normal.next()).collect()
+        let mut normal = Normal::from_seed(seed);
+        (0..count)
+            .map(|_| mean + sd * normal.next_value())
+            .collect()
     }
 
     #[test]
@@ -402,8 +404,8 @@ mod tests {
         assert_eq!(late.at_the_end(&HIGHER).verdict, Verdict::Unknown);
         assert_eq!(early.at_the_end(&HIGHER).verdict, Verdict::Better);
         assert_eq!(late.decided_at, early.decided_at);
-        assert_eq!(late.supported(), Verdict::Unknown);
-        assert_eq!(late.withdrawn(), Some(Verdict::Better));
+        assert_eq!(late.supported_verdict(), Verdict::Unknown);
+        assert_eq!(late.withdrawn_verdict(), Some(Verdict::Better));
         assert!(late.blocks_needed.is_some_and(|needed| needed > 16));
     }
 
@@ -422,9 +424,9 @@ mod tests {
         fn the_estimate_is_the_smallest_count_that_decides(
             seed in 0..1000u64, mean in -0.05..0.05f64, sd in 0.005..0.1f64,
         ) {
-            let moments = Moments::of(&noisy(seed, 6, mean, sd));
+            let moments = Moments::from_values(&noisy(seed, 6, mean, sd));
             let decides = |count| {
-                let expected = Moments::expected(count, moments.mean(), moments.sd().unwrap());
+                let expected = Moments::from_mean_and_sd(count, moments.mean(), moments.sd().unwrap());
                 is_same(&expected, &HIGHER) || is_different(&expected, &HIGHER)
             };
             prop_assume!(!decides(6));

@@ -127,7 +127,7 @@ fn host(mut args: Vec<String>) -> Result<(), Failure> {
             _ => {}
         }
     }
-    eprint!("--- console\n{}", guest.machine.console.take());
+    eprint!("--- console\n{}", guest.machine.console.take_text());
     Ok(())
 }
 

@@ -116,13 +116,13 @@ impl ChildSession {
 }
 
 impl Session for ChildSession {
-    fn send(&mut self, request: &Request) -> Result<(), TargetError> {
-        let sent = self.stream()?.send(request);
+    fn send_request(&mut self, request: &Request) -> Result<(), TargetError> {
+        let sent = self.stream()?.send_request(request);
         sent.map_err(|e| self.explain(e))
     }
 
-    fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
-        let received = self.stream()?.receive(wait);
+    fn receive_reply(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
+        let received = self.stream()?.receive_reply(wait);
         received.map_err(|e| self.explain(e))
     }
 }
@@ -190,7 +190,7 @@ impl Tail {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&lines);
         let reader = std::thread::spawn(move || {
-            for line in Lines::of(stderr) {
+            for line in Lines::from_stream(stderr) {
                 let Ok(mut kept) = kept.lock() else { break };
                 if kept.len() == TAIL_LINES {
                     kept.remove(0);
@@ -223,7 +223,9 @@ mod tests {
     #[test]
     fn an_early_end_is_told_with_the_status_and_the_last_lines() {
         let script = "for n in $(seq 30); do echo line $n >&2; done; exit 3";
-        let error = shell(script).receive(Duration::from_secs(60)).unwrap_err();
+        let error = shell(script)
+            .receive_reply(Duration::from_secs(60))
+            .unwrap_err();
         let TargetError::Gone { why, tail } = error else {
             panic!("{error}");
         };
@@ -239,7 +241,9 @@ mod tests {
     fn a_byte_that_is_no_text_and_a_line_without_end_lose_no_last_words() {
         let script = r"printf 'a\377b\n' >&2; head -c 64M /dev/zero >&2; echo >&2; \
             echo the reason >&2; exit 3";
-        let error = shell(script).receive(Duration::from_secs(60)).unwrap_err();
+        let error = shell(script)
+            .receive_reply(Duration::from_secs(60))
+            .unwrap_err();
         let TargetError::Gone { tail, .. } = error else {
             panic!("{error}");
         };

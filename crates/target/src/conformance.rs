@@ -17,14 +17,14 @@ const NO_KERNEL: &str = "/no/such/kernel";
 /// The agent must be schedlab's. The experiment has one arm, which changes nothing, and
 /// two workloads: the first ends soon, the second lasts for minutes. The command line of
 /// every process of the second has `mark` in it.
-pub fn conformance(
+pub fn check_conformance(
     target: &mut dyn Target,
     experiment: &Experiment,
     mark: &str,
 ) -> Result<(), String> {
     let problems = target.check(experiment);
     expect(problems.is_empty(), || format!("it lacks {problems:?}"))?;
-    let first = target.open(&Boot::default());
+    let first = target.open_session(&Boot::default());
     let mut session = first.map_err(|e| format!("no agent: {e}"))?;
     answers(session.as_mut(), experiment)?;
     for attempt in 1..=2 {
@@ -32,7 +32,7 @@ pub fn conformance(
         proves(target, session.as_mut(), &result).map_err(|e| format!("trial {attempt}: {e}"))?;
     }
     ends_in_the_middle(session, experiment, mark)?;
-    let again = target.open(&Boot::default());
+    let again = target.open_session(&Boot::default());
     let session = again.map_err(|e| format!("no agent after another: {e}"))?;
     says_goodbye(session)?;
     leaves_nothing(mark)?;
@@ -76,7 +76,7 @@ fn proves(
     let counts = *state == TrialState::Ok && !metrics.is_empty();
     expect(counts, || format!("it does not count: {state:?}"))?;
     expect(!points.is_empty(), || "there is no evidence".to_owned())?;
-    let facts = session.facts();
+    let facts = session.machine_facts();
     let differs = |fact: &&model::Fact| fact.wanted.as_ref().is_some_and(|w| *w != fact.found);
     if let Some(fact) = facts.iter().find(differs) {
         return Err(format!("a fact disagrees: {fact:?}"));
@@ -84,7 +84,7 @@ fn proves(
     let kernel = facts
         .iter()
         .any(|f| f.what == "kernel" && f.wanted.is_some());
-    expect(kernel || !target.can().kernels, || {
+    expect(kernel || !target.abilities().kernels, || {
         "it boots kernels, and states no fact of the one that it booted".to_owned()
     })
 }
@@ -113,7 +113,7 @@ fn says_goodbye(mut session: Box<dyn Session>) -> Result<(), String> {
     expect(bye == Reply::Bye, || format!("no goodbye, but {bye:?}"))?;
     let start = Instant::now();
     while start.elapsed() < ANSWER {
-        match session.receive(Duration::from_millis(200)) {
+        match session.receive_reply(Duration::from_millis(200)) {
             Err(TargetError::Gone { why, .. }) => {
                 return expect(!why.is_empty(), || "its end is not explained".to_owned());
             }
@@ -161,7 +161,7 @@ fn left(mark: &str) -> Vec<String> {
 
 fn refuses_a_kernel(target: &mut dyn Target) -> Result<(), String> {
     let kernel = Some(NO_KERNEL.to_owned());
-    match target.open(&Boot { kernel }) {
+    match target.open_session(&Boot { kernel }) {
         Ok(_) => Err("it says that it booted a kernel that there is not".to_owned()),
         Err(_) => Ok(()),
     }
@@ -188,12 +188,12 @@ fn ask(session: &mut dyn Session, request: &Request) -> Result<Reply, String> {
 }
 
 fn send(session: &mut dyn Session, request: &Request) -> Result<(), String> {
-    let sent = session.send(request);
+    let sent = session.send_request(request);
     sent.map_err(|e| format!("{request:?}: {e}"))
 }
 
 fn receive(session: &mut dyn Session, wait: Duration) -> Result<Option<Reply>, String> {
-    session.receive(wait).map_err(|e| match e {
+    session.receive_reply(wait).map_err(|e| match e {
         TargetError::Gone { why, tail } => format!("it is gone: {why}\n{tail}"),
         other => other.to_string(),
     })

@@ -33,7 +33,7 @@ const THAT_START: [&str; 3] = [CONFIGURATION_OF_SSH, PROGRAM, OPTIONS];
 
 /// The lines of a target about what starts as soon as somebody connects to it.
 pub fn starts_by_connecting(spec: &TargetSpec) -> Result<Shown, Invalid> {
-    let shown = (def(spec)?.shown)(spec).map_err(|e| e.within("target"))?;
+    let shown = (find_def(spec)?.shown)(spec).map_err(|e| e.in_table("target"))?;
     let starts = |(what, _): &(&str, String)| THAT_START.contains(what);
     Ok(shown.into_iter().filter(starts).collect())
 }
@@ -79,16 +79,16 @@ pub type Say<'a> = &'a mut dyn FnMut(&str);
 /// Machines that measure at the same time, until this is dropped.
 pub trait Fleet: Send + Sync {
     /// Names of the machines.
-    fn machines(&self) -> Vec<String>;
+    fn machine_names(&self) -> Vec<String>;
 
     /// The target that one of them is, as results of it alone have it.
-    fn spec(&self, machine: &str) -> TargetSpec;
+    fn machine_spec(&self, machine: &str) -> TargetSpec;
 
     /// One of them.
-    fn target(&self, machine: &str, host: &Host) -> Made;
+    fn make_target(&self, machine: &str, host: &Host) -> Made;
 
     /// Machines that should be left now.
-    fn leaving(&self) -> Vec<Leaving>;
+    fn machines_to_leave(&self) -> Vec<Leaving>;
 }
 
 /// A machine that should be left, since it will be lost.
@@ -163,36 +163,36 @@ pub enum ReadError {
 }
 
 /// The target with this name.
-pub fn find(name: &str) -> Option<&'static TargetDef> {
+pub fn find_by_name(name: &str) -> Option<&'static TargetDef> {
     TARGETS.iter().find(|def| def.name == name).copied()
 }
 
 /// The entry for what an experiment names.
-pub fn def(spec: &TargetSpec) -> Result<&'static TargetDef, Invalid> {
-    find(spec.kind()).ok_or_else(|| {
+pub fn find_def(spec: &TargetSpec) -> Result<&'static TargetDef, Invalid> {
+    find_by_name(spec.kind()).ok_or_else(|| {
         Invalid::new("target", format!("there is no target `{}`", spec.kind()))
             .with_remedy("`schedlab list targets` has all")
     })
 }
 
 /// The abilities of the target of an experiment; an error where its keys make none.
-pub fn can(spec: &TargetSpec) -> Result<Can, Invalid> {
-    (def(spec)?.can)(spec).map_err(|e| e.within("target"))
+pub fn find_abilities(spec: &TargetSpec) -> Result<Can, Invalid> {
+    (find_def(spec)?.can)(spec).map_err(|e| e.in_table("target"))
 }
 
 /// The CPUs of its agents, where that is known beforehand.
-pub fn cpus(spec: &TargetSpec) -> Option<u32> {
-    can(spec).ok().and_then(|can| can.cpus)
+pub fn known_cpus(spec: &TargetSpec) -> Option<u32> {
+    find_abilities(spec).ok().and_then(|can| can.cpus)
 }
 
 /// The way to the machines of an experiment, where it can want several at once.
-pub fn fleet(spec: &TargetSpec) -> Result<Option<MakeFleet>, Invalid> {
-    Ok(def(spec)?.fleet)
+pub fn find_fleet(spec: &TargetSpec) -> Result<Option<MakeFleet>, Invalid> {
+    Ok(find_def(spec)?.fleet)
 }
 
 /// The target of an experiment; nothing is started yet.
-pub fn make(spec: &TargetSpec, host: &Host) -> Made {
-    (def(spec)?.make)(spec, host)
+pub fn make_target(spec: &TargetSpec, host: &Host) -> Made {
+    (find_def(spec)?.make)(spec, host)
 }
 
 impl From<Invalid> for TargetError {
@@ -219,7 +219,7 @@ mod tests {
         for def in TARGETS {
             let same = TARGETS.iter().filter(|other| other.name == def.name);
             assert_eq!(same.count(), 1, "{}", def.name);
-            assert_eq!(find(def.name).map(|d| d.summary), Some(def.summary));
+            assert_eq!(find_by_name(def.name).map(|d| d.summary), Some(def.summary));
         }
     }
 
@@ -235,19 +235,22 @@ mod tests {
             programs_of_here: true,
             reset: Reset::Block,
         };
-        assert_eq!(can(&spec), Ok(guest));
-        assert!(!can(&TargetSpec::local()).unwrap().kernels);
-        let vm = VmSpec::of(&spec).unwrap();
+        assert_eq!(find_abilities(&spec), Ok(guest));
+        assert!(!find_abilities(&TargetSpec::local()).unwrap().kernels);
+        let vm = VmSpec::from_target(&spec).unwrap();
         assert_eq!(TargetSpec::from(&vm), spec);
     }
 
     #[test]
     fn keys_that_make_no_target_are_an_error_with_their_place() {
         let other: TargetSpec = serde_json::from_str(r#"{"kind": "moon"}"#).unwrap();
-        assert_eq!(can(&other).unwrap_err().what, "there is no target `moon`");
+        assert_eq!(
+            find_abilities(&other).unwrap_err().what,
+            "there is no target `moon`"
+        );
         let without = STORED.replace("\"cpus\": 4", "\"cpus\": 0");
         let without: TargetSpec = serde_json::from_str(&without).unwrap();
-        let error = can(&without).unwrap_err();
+        let error = find_abilities(&without).unwrap_err();
         assert_eq!(error.key, "target.cpus");
         assert!(error.what.contains("at least one CPU"), "{error}");
     }

@@ -107,7 +107,7 @@ impl Target for FakeTarget {
         "fake"
     }
 
-    fn can(&self) -> Can {
+    fn abilities(&self) -> Can {
         self.can
     }
 
@@ -115,7 +115,7 @@ impl Target for FakeTarget {
         self.problems.clone()
     }
 
-    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+    fn open_session(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
         if let Ok(mut boots) = self.boots.lock() {
             boots.push(boot.kernel.clone());
         }
@@ -252,7 +252,7 @@ impl FakeSession {
 }
 
 impl Session for FakeSession {
-    fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
+    fn forward_ports(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
         if take_one(&self.ports_taken) {
             return Err(TargetError::Io {
                 step: "forward ports of",
@@ -263,15 +263,15 @@ impl Session for FakeSession {
         Ok(ports.iter().map(|port| port + FORWARDED).collect())
     }
 
-    fn facts(&mut self) -> Vec<Fact> {
+    fn machine_facts(&mut self) -> Vec<Fact> {
         self.facts.clone()
     }
 
-    fn save(self: Box<Self>) -> Result<Saved, TargetError> {
-        Saved::nothing().map_err(|_| gone())
+    fn save_machine(self: Box<Self>) -> Result<Saved, TargetError> {
+        Saved::without_guest().map_err(|_| gone())
     }
 
-    fn send(&mut self, request: &Request) -> Result<(), TargetError> {
+    fn send_request(&mut self, request: &Request) -> Result<(), TargetError> {
         let reply = match request {
             Request::Hello { .. } => Reply::Hello {
                 protocol: PROTOCOL_VERSION,
@@ -306,7 +306,7 @@ impl Session for FakeSession {
         Ok(())
     }
 
-    fn receive(&mut self, _wait: Duration) -> Result<Option<Reply>, TargetError> {
+    fn receive_reply(&mut self, _wait: Duration) -> Result<Option<Reply>, TargetError> {
         if self.dead {
             return Err(gone());
         }

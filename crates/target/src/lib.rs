@@ -29,7 +29,8 @@ pub use slurm::kernel_feature;
 
 pub use def::{
     Can, Expose, Fleet, Host, Keys, Leaving, Made, MadeFleet, MakeFleet, ReadError, Say, Shown,
-    TARGETS, TargetDef, can, cpus, def, find, fleet, make, starts_by_connecting,
+    TARGETS, TargetDef, find_abilities, find_by_name, find_def, find_fleet, known_cpus,
+    make_target, starts_by_connecting,
 };
 
 /// Error of a target or of an agent on it.
@@ -112,36 +113,36 @@ pub trait Target {
     fn kind(&self) -> &'static str;
 
     /// Abilities of this target for an experiment.
-    fn can(&self) -> Can;
+    fn abilities(&self) -> Can;
 
     /// Problems of the host side with this experiment, before anything is started.
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem>;
 
     /// The step that `open` takes, for people who wait for it.
-    fn opening(&self, _boot: &Boot) -> String {
+    fn opening_step(&self, _boot: &Boot) -> String {
         "starting the agent".to_owned()
     }
 
     /// Start an agent, and the machine below it where the target brings one.
-    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError>;
+    fn open_session(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError>;
 
     /// Continues an agent and its machine from where they were saved, for this boot.
     fn go_on(&mut self, boot: &Boot, _saved: &Saved) -> Result<Box<dyn Session>, TargetError> {
-        self.open(boot)
+        self.open_session(boot)
     }
 
     /// Leaves the machine as it was found, when a run has its end.
-    fn leave(&mut self) -> Result<(), TargetError> {
+    fn leave_machine(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
 
     /// Looks at what the target lacks; nothing is applied there.
-    fn look(&mut self) -> Result<Looked, TargetError> {
+    fn find_lacks(&mut self) -> Result<Looked, TargetError> {
         Err(no_machine_of_its_own(self.kind()))
     }
 
     /// A command that runs `schedlab ARGS` there, by a user who may change the machine.
-    fn command(&mut self, _args: &[&str]) -> Result<Command, TargetError> {
+    fn schedlab_command(&mut self, _args: &[&str]) -> Result<Command, TargetError> {
         Err(no_machine_of_its_own(self.kind()))
     }
 
@@ -172,14 +173,14 @@ fn no_machine_of_its_own(kind: &str) -> TargetError {
 /// One running agent. Dropping a session ends it and what it runs in.
 pub trait Session: Send {
     /// Sends a request. An error where the agent is gone.
-    fn send(&mut self, request: &Request) -> Result<(), TargetError>;
+    fn send_request(&mut self, request: &Request) -> Result<(), TargetError>;
 
     /// The next reply; `None` when `wait` passed without one.
-    fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError>;
+    fn receive_reply(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError>;
 
     /// Console and kernel log since the last call, where the target has them.
     /// Written as `console.log` beside a trial.
-    fn console(&mut self) -> Option<String> {
+    fn read_console(&mut self) -> Option<String> {
         None
     }
 
@@ -189,7 +190,7 @@ pub trait Session: Send {
     }
 
     /// Saves the machine with its agent and ends it, for a target that resets to a snapshot.
-    fn save(self: Box<Self>) -> Result<Saved, TargetError> {
+    fn save_machine(self: Box<Self>) -> Result<Saved, TargetError> {
         Err(TargetError::Unmet(Problem {
             object: "reset = \"snapshot\"".to_owned(),
             what: "this target cannot be saved".to_owned(),
@@ -199,7 +200,7 @@ pub trait Session: Send {
 
     /// Makes ports of the loopback address in there reachable on the loopback address here;
     /// gives their numbers here, in the same order. Earlier ones end.
-    fn forward(&mut self, _ports: &[u16]) -> Result<Vec<u16>, TargetError> {
+    fn forward_ports(&mut self, _ports: &[u16]) -> Result<Vec<u16>, TargetError> {
         Err(TargetError::Unmet(Problem {
             object: "load-on = \"controller\"".to_owned(),
             what: "this target forwards no ports".to_owned(),
@@ -208,7 +209,7 @@ pub trait Session: Send {
     }
 
     /// Facts of this machine, beside what they should be. A difference voids each trial.
-    fn facts(&mut self) -> Vec<Fact> {
+    fn machine_facts(&mut self) -> Vec<Fact> {
         Vec::new()
     }
 

@@ -3,7 +3,7 @@
 use crate::child::ChildSession;
 use crate::reboots::{self, REBOOTS, RESET};
 use crate::{Boot, Can, Host, Restart, Session, Target, TargetDef, TargetError};
-use doors::started::own;
+use doors::started::own_command;
 use model::{Experiment, Fact, Problem, Reply, Request, Reset, TargetSpec};
 use reboot::{By, Once, Record};
 use serde::{Deserialize, Serialize};
@@ -26,14 +26,14 @@ pub static DEF: TargetDef = TargetDef {
         reboots::check(local.reboots.is_some(), local.reset)?;
         Ok(TargetSpec::new(NAME, &local))
     },
-    can: |spec| Ok(can(&spec.keys()?)),
+    can: |spec| Ok(abilities(&spec.read_keys()?)),
     expose: None,
     shown: |spec| {
-        let reboots = spec.keys::<LocalSpec>()?.reboots;
+        let reboots = spec.read_keys::<LocalSpec>()?.reboots;
         let line = reboots.map(|by| ("which it restarts, by", by.to_string()));
         Ok(line.into_iter().collect())
     },
-    make: |spec, host| Ok(Box::new(LocalTarget::of(&spec.keys()?, host))),
+    make: |spec, host| Ok(Box::new(LocalTarget::of(&spec.read_keys()?, host))),
     fleet: None,
 };
 
@@ -58,11 +58,11 @@ struct LocalSpec {
 }
 
 /// The way to other kernels, where this machine may be restarted.
-pub fn reboots(spec: &TargetSpec) -> Option<By> {
-    spec.keys::<LocalSpec>().ok()?.reboots
+pub fn reboot_way(spec: &TargetSpec) -> Option<By> {
+    spec.read_keys::<LocalSpec>().ok()?.reboots
 }
 
-fn can(spec: &LocalSpec) -> Can {
+fn abilities(spec: &LocalSpec) -> Can {
     reboots::can(CAN, spec.reboots.is_some(), spec.reset)
 }
 
@@ -100,7 +100,7 @@ impl LocalTarget {
     }
 
     fn agent(&self) -> Result<ChildSession, TargetError> {
-        let mut command = own(&self.program);
+        let mut command = own_command(&self.program);
         command.arg0("schedlab").arg("agent");
         command.envs(self.env.iter().cloned());
         ChildSession::spawn(command)
@@ -113,7 +113,7 @@ impl LocalTarget {
         let unkept = |e: reboot::RecordError| unmet(e.to_string(), "make room, or mend the file");
         let record = Record::read(file).map_err(unkept)?;
         let mut record = record.ok_or_else(not_armed)?;
-        if let Some(up) = record.fresh(kernel) {
+        if let Some(up) = record.find_fresh_boot(kernel) {
             up.used = true;
             let found = up.found.clone();
             record.write(file).map_err(unkept)?;
@@ -122,12 +122,12 @@ impl LocalTarget {
             }
             return Ok(Rebooted {
                 agent: self.agent()?,
-                facts: vec![reboots::fact(kernel, &found)],
+                facts: vec![reboots::kernel_fact(kernel, &found)],
             });
         }
         let once = Once::find(Path::new("/"), kernel, by).map_err(TargetError::Unmet)?;
-        let by = once.by();
-        record.asks(kernel, by);
+        let by = once.way();
+        record.add_request(kernel, by);
         // Before the boot loader knows: a boot that nobody remembers would be an endless one.
         record.write(file).map_err(unkept)?;
         once.prepare().map_err(TargetError::Unmet)?;
@@ -156,7 +156,7 @@ impl Target for LocalTarget {
         NAME
     }
 
-    fn can(&self) -> Can {
+    fn abilities(&self) -> Can {
         reboots::can(CAN, self.reboots.is_some(), self.reset)
     }
 
@@ -164,7 +164,7 @@ impl Target for LocalTarget {
         let Some(by) = self.reboots else {
             return Vec::new();
         };
-        let kernels = reboots::kernels(experiment).into_iter();
+        let kernels = reboots::named_kernels(experiment).into_iter();
         let found = kernels.map(|kernel| Once::find(Path::new("/"), kernel, by));
         let mut problems: Vec<Problem> = found.filter_map(Result::err).collect();
         if !rustix::process::geteuid().is_root() {
@@ -173,14 +173,14 @@ impl Target for LocalTarget {
         problems
     }
 
-    fn opening(&self, boot: &Boot) -> String {
+    fn opening_step(&self, boot: &Boot) -> String {
         match &boot.kernel {
             Some(kernel) => format!("starting the agent on {kernel}"),
             None => "starting the agent".to_owned(),
         }
     }
 
-    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+    fn open_session(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
         match (&boot.kernel, self.reboots) {
             (Some(kernel), Some(by)) => Ok(Box::new(self.after_boot(by, kernel)?)),
             _ => {
@@ -198,15 +198,15 @@ struct Rebooted {
 }
 
 impl Session for Rebooted {
-    fn send(&mut self, request: &Request) -> Result<(), TargetError> {
-        self.agent.send(request)
+    fn send_request(&mut self, request: &Request) -> Result<(), TargetError> {
+        self.agent.send_request(request)
     }
 
-    fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
-        self.agent.receive(wait)
+    fn receive_reply(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
+        self.agent.receive_reply(wait)
     }
 
-    fn facts(&mut self) -> Vec<Fact> {
+    fn machine_facts(&mut self) -> Vec<Fact> {
         self.facts.clone()
     }
 }

@@ -55,14 +55,14 @@ pub(crate) fn check(reboots: bool, reset: Option<Reset>) -> Result<(), Invalid> 
 }
 
 /// Releases of the kernels that arms name, each once.
-pub(crate) fn kernels(experiment: &Experiment) -> BTreeSet<&str> {
+pub(crate) fn named_kernels(experiment: &Experiment) -> BTreeSet<&str> {
     let kernels = experiment.arms.iter().map(|arm| arm.kernel.as_deref());
     kernels.flatten().collect()
 }
 
 /// The kernel that runs, beside the one that was asked for.
-pub(crate) fn fact(wanted: &str, found: &str) -> Fact {
-    Fact::found("kernel", found.to_owned()).wants(wanted.to_owned())
+pub(crate) fn kernel_fact(wanted: &str, found: &str) -> Fact {
+    Fact::new("kernel", found.to_owned()).with_wanted(wanted.to_owned())
 }
 
 /// A machine that came up with another kernel than it was asked for.

@@ -41,7 +41,7 @@ impl Stream {
     }
 
     /// Sends a request and begins to count the bytes of its answer.
-    pub fn send(&mut self, request: &Request) -> Result<(), TargetError> {
+    pub fn send_request(&mut self, request: &Request) -> Result<(), TargetError> {
         let mut line =
             serde_json::to_vec(request).map_err(|e| TargetError::Garbled(e.to_string()))?;
         line.push(b'\n');
@@ -53,7 +53,7 @@ impl Stream {
     }
 
     /// The next reply; `None` when `wait` passed without one.
-    pub fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
+    pub fn receive_reply(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
         match self.lines.recv_timeout(wait) {
             Ok(Ok(line)) => self.parse(&line).map(Some),
             Ok(Err(e)) if e.kind() == ErrorKind::FileTooLarge => {
@@ -123,19 +123,22 @@ mod tests {
     #[test]
     fn replies_come_in_order_and_then_the_end() {
         let mut stream = hears(&b"{\"reply\":\"bye\"}\n{\"reply\":\"refused\",\"why\":\"x\"}"[..]);
-        assert_eq!(stream.receive(ANSWER).unwrap(), Some(Reply::Bye));
-        let refused = stream.receive(ANSWER).unwrap();
+        assert_eq!(stream.receive_reply(ANSWER).unwrap(), Some(Reply::Bye));
+        let refused = stream.receive_reply(ANSWER).unwrap();
         assert!(matches!(refused, Some(Reply::Refused { why }) if why == "x"));
-        let end = stream.receive(ANSWER).unwrap_err().to_string();
+        let end = stream.receive_reply(ANSWER).unwrap_err().to_string();
         assert!(end.contains("closed its stream"), "{end}");
     }
 
     #[test]
     fn a_line_without_end_is_an_error_that_names_the_limit() {
         let mut stream = hears(std::io::repeat(b'x'));
-        let error = stream.receive(ANSWER).unwrap_err().to_string();
+        let error = stream.receive_reply(ANSWER).unwrap_err().to_string();
         assert!(error.contains("a line of more than 64 MiB"), "{error}");
-        assert!(stream.receive(ANSWER).is_err(), "nothing more is read");
+        assert!(
+            stream.receive_reply(ANSWER).is_err(),
+            "nothing more is read"
+        );
     }
 
     #[test]
@@ -148,7 +151,7 @@ mod tests {
         std::thread::spawn(move || while writer.write_all(line.as_bytes()).is_ok() {});
         let mut stream = hears(reader);
         let error = loop {
-            match stream.receive(ANSWER) {
+            match stream.receive_reply(ANSWER) {
                 Ok(reply) => assert!(reply.is_some(), "it answers all the time"),
                 Err(error) => break error.to_string(),
             }

@@ -2,7 +2,7 @@
 //! that a workload asks for run beside it. The machine itself is the crate `vm`'s. On a real Xen
 //! host the target is `ssh`, to its dom0.
 
-use crate::vm::{can, expose, make, shown};
+use crate::vm::{expose_paths, guest_abilities, make_target, shown_lines};
 use crate::{Keys, ReadError, TargetDef};
 use ::vm::{VmSpec, XEN, xen_keys};
 use model::TargetSpec;
@@ -14,10 +14,10 @@ pub static DEF: TargetDef = TargetDef {
     keys: xen_keys::KEYS,
     short: Some("xen"),
     read,
-    can: |spec| Ok(can(&VmSpec::of(spec)?)),
-    expose: Some(expose),
-    shown,
-    make,
+    can: |spec| Ok(guest_abilities(&VmSpec::from_target(spec)?)),
+    expose: Some(expose_paths),
+    shown: shown_lines,
+    make: make_target,
     fleet: None,
 };
 

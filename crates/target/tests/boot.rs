@@ -86,18 +86,18 @@ fn collect(mut output: Output) -> (String, Exit) {
         let frame = output.next_within(ANSWER).expect("the command ends");
         match frame.kind {
             FrameKind::Exit => return (text, frame.parse().unwrap()),
-            _ => text.push_str(&frame.text()),
+            _ => text.push_str(&frame.payload_text()),
         }
     }
 }
 
 fn hello(session: &mut dyn Session) -> String {
     session
-        .send(&Request::Hello {
+        .send_request(&Request::Hello {
             protocol: PROTOCOL_VERSION,
         })
         .unwrap();
-    match session.receive(ANSWER).unwrap() {
+    match session.receive_reply(ANSWER).unwrap() {
         Some(Reply::Hello { build, .. }) => build.version,
         other => panic!("no hello but {other:?}"),
     }
@@ -107,7 +107,7 @@ fn hello(session: &mut dyn Session) -> String {
 fn end(session: &mut dyn Session) -> (String, String) {
     let start = Instant::now();
     while start.elapsed() < ANSWER {
-        match session.receive(Duration::from_millis(200)) {
+        match session.receive_reply(Duration::from_millis(200)) {
             Err(TargetError::Gone { why, tail }) => return (why, tail),
             Err(other) => panic!("{other}"),
             Ok(_) => {}
@@ -124,13 +124,13 @@ fn in_virtual_time_a_request_is_a_boot_and_the_same_one_each_time() {
     }) else {
         return;
     };
-    let mut session = bench.target.open(&Boot::default()).unwrap();
+    let mut session = bench.target.open_session(&Boot::default()).unwrap();
     let mut greeting = || {
         let protocol = PROTOCOL_VERSION;
-        session.send(&Request::Hello { protocol }).unwrap();
+        session.send_request(&Request::Hello { protocol }).unwrap();
         loop {
-            if let Some(Reply::Hello { build, .. }) = session.receive(ANSWER).unwrap() {
-                return (build.version, session.console().unwrap());
+            if let Some(Reply::Hello { build, .. }) = session.receive_reply(ANSWER).unwrap() {
+                return (build.version, session.read_console().unwrap());
             }
         }
     };
@@ -255,13 +255,13 @@ fn the_agent_talks_and_its_death_is_told_apart_from_the_machines() {
     let Some(mut bench) = bench(|spec, _| spec.host_cpus = Some("0".to_owned())) else {
         return;
     };
-    let mut session = bench.target.open(&Boot::default()).unwrap();
+    let mut session = bench.target.open_session(&Boot::default()).unwrap();
     let version = hello(session.as_mut());
     let facts = bench.target.facts();
     assert!(version.contains(&facts["vm.kernel"]), "{version}");
     assert!(
         session
-            .receive(Duration::from_millis(50))
+            .receive_reply(Duration::from_millis(50))
             .unwrap()
             .is_none()
     );
@@ -280,8 +280,8 @@ fn the_agent_talks_and_its_death_is_told_apart_from_the_machines() {
         .any(|w| w.what.contains("emulated"));
     assert_eq!(emulated, facts["vm.accel"] == "tcg");
 
-    session.send(&Request::Bye).unwrap();
-    assert_eq!(session.receive(ANSWER).unwrap(), Some(Reply::Bye));
+    session.send_request(&Request::Bye).unwrap();
+    assert_eq!(session.receive_reply(ANSWER).unwrap(), Some(Reply::Bye));
     let (why, _) = end(session.as_mut());
     assert!(
         why.contains("agent in the guest ended with exit status 0"),
@@ -296,7 +296,7 @@ fn a_kernel_panic_is_noticed_with_the_consoles_last_lines() {
     }) else {
         return;
     };
-    let mut session = bench.target.open(&Boot::default()).unwrap();
+    let mut session = bench.target.open_session(&Boot::default()).unwrap();
     let (why, tail) = end(session.as_mut());
     assert!(
         why.contains("Kernel panic - not syncing: sysrq triggered crash"),
@@ -304,7 +304,7 @@ fn a_kernel_panic_is_noticed_with_the_consoles_last_lines() {
     );
     assert!(tail.starts_with("Kernel panic"), "{tail}");
     assert!(tail.contains("sysrq_handle_crash"), "{tail}");
-    assert!(session.console().unwrap().contains("Kernel panic"));
+    assert!(session.read_console().unwrap().contains("Kernel panic"));
 }
 
 #[test]
@@ -314,12 +314,12 @@ fn a_killed_qemu_and_a_console_flood_are_noticed_and_bounded() {
     }) else {
         return;
     };
-    let mut session = bench.target.open(&Boot::default()).unwrap();
+    let mut session = bench.target.open_session(&Boot::default()).unwrap();
     let start = Instant::now();
     let mut text = String::new();
     while !text.contains("bytes of console left out") && start.elapsed() < ANSWER {
         std::thread::sleep(Duration::from_secs(1));
-        text = session.console().unwrap();
+        text = session.read_console().unwrap();
         assert!(text.len() < 300 * 1024);
     }
     let mine = rustix::process::getpid();

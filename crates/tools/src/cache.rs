@@ -28,7 +28,7 @@ pub struct Installed {
 
 impl Cache {
     /// The tools of the cache directory `root`, which need not exist yet.
-    pub fn at(root: &Path) -> Self {
+    pub fn in_directory(root: &Path) -> Self {
         Cache {
             tools: root.join("tools"),
         }
@@ -45,7 +45,7 @@ impl Cache {
     }
 
     /// The directory of one tool in one version.
-    pub(crate) fn root(&self, tool: &Tool, version: &str) -> PathBuf {
+    pub(crate) fn tool_root(&self, tool: &Tool, version: &str) -> PathBuf {
         let short = match is_commit(version) {
             true => &version[..SHORT_COMMIT],
             false => version,
@@ -54,8 +54,8 @@ impl Cache {
     }
 
     /// The tool in this version, if all its programs are there.
-    pub fn installed(&self, tool: &Tool, version: &str) -> Option<Installed> {
-        let directory = self.root(tool, version);
+    pub fn find_installed(&self, tool: &Tool, version: &str) -> Option<Installed> {
+        let directory = self.tool_root(tool, version);
         let programs = tool.programs.iter();
         let programs: Vec<_> = programs.map(|p| directory.join("bin").join(p)).collect();
         let is_there = programs.iter().all(|program| program.is_file());
@@ -68,16 +68,16 @@ impl Cache {
 
     /// The version that workloads find: the one that the links in `bin` lead to. A commit has
     /// its first digits.
-    pub fn current(&self, tool: &Tool) -> Option<String> {
+    pub fn current_version(&self, tool: &Tool) -> Option<String> {
         let link = fs::read_link(self.bin_dir().join(tool.programs.first()?)).ok()?;
         let root = link.parent()?.parent()?.file_name()?.to_str()?;
         let version = root.strip_prefix(tool.name)?.strip_prefix('-')?;
-        self.installed(tool, version)
+        self.find_installed(tool, version)
             .map(|installed| installed.version)
     }
 
     /// Makes the links of the tool's programs lead to this version.
-    pub(crate) fn link(&self, installed: &Installed) -> Result<(), Error> {
+    pub(crate) fn link_programs(&self, installed: &Installed) -> Result<(), Error> {
         let bin = self.bin_dir();
         written::make_directory(&bin).map_err(Error::io("create", &bin))?;
         for program in &installed.programs {

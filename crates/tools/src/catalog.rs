@@ -156,11 +156,11 @@ pub static TOOLS: &[Tool] = &[
 ];
 
 /// The entry of this name.
-pub fn find(name: &str) -> Result<&'static Tool, Error> {
+pub fn find_tool(name: &str) -> Result<&'static Tool, Error> {
     let found = TOOLS.iter().find(|tool| tool.name == name);
     found.ok_or_else(|| Error::UnknownName {
         name: name.to_owned(),
-        nearest: model::nearest(name, TOOLS.iter().map(|tool| tool.name)),
+        nearest: model::find_nearest(name, TOOLS.iter().map(|tool| tool.name)),
     })
 }
 
@@ -210,9 +210,9 @@ mod tests {
 
     #[test]
     fn a_mistyped_name_has_a_nearest_one() {
-        let error = find("schbenhc").unwrap_err().to_string();
+        let error = find_tool("schbenhc").unwrap_err().to_string();
         assert!(error.contains("did you mean `schbench`?"), "{error}");
-        let error = find("quake").unwrap_err().to_string();
+        let error = find_tool("quake").unwrap_err().to_string();
         assert!(error.contains("schedlab tool list"), "{error}");
     }
 }

@@ -18,15 +18,15 @@ const APT_HELPER: &str = "/usr/lib/apt/apt-helper";
 /// The files of one commit, in `into`.
 pub(crate) fn checkout(tool: &Tool, from: &str, commit: &str, into: &Path) -> Result<(), Error> {
     let directory = into.display().to_string();
-    let cloned = git::git(&["clone", "--quiet", "--no-checkout"], &[from, &directory])?;
+    let cloned = git::run_git(&["clone", "--quiet", "--no-checkout"], &[from, &directory])?;
     if !cloned.status.success() {
         return Err(Error::NotFetched {
             name: tool.name,
             from: from.to_owned(),
-            why: said(&cloned),
+            why: last_words(&cloned),
         });
     }
-    let found = git::git(
+    let found = git::run_git(
         &["-C", &directory, "checkout", "--quiet", "--detach"],
         &[commit],
     )?;
@@ -96,7 +96,7 @@ pub(crate) fn module(
     if let Some(from) = from {
         command.env("GOPROXY", proxy(from));
     }
-    let fetched = output(command, "fetching a module of Go", GO)?;
+    let fetched = run_for_output(command, "fetching a module of Go", GO)?;
     let not_fetched = |why: String| Error::NotFetched {
         name: tool.name,
         from: from.unwrap_or(module.path).to_owned(),
@@ -113,7 +113,7 @@ pub(crate) fn module(
             found,
         }),
         (Some(why), ..) => Err(not_fetched(last_lines(&why, QUOTED_LINES, "; "))),
-        _ => Err(not_fetched(self::said(&fetched))),
+        _ => Err(not_fetched(self::last_words(&fetched))),
     }
 }
 
@@ -186,19 +186,19 @@ fn locate(path: &str, from: &str) -> Place {
 fn download(tool: &Tool, url: &str, file: &Path) -> Result<(), Error> {
     let mut command = tool_at(Path::new(APT_HELPER));
     command.args(["download-file", "--", url]).arg(file);
-    let fetched = output(command, "fetching a package of Debian", "apt")?;
+    let fetched = run_for_output(command, "fetching a package of Debian", "apt")?;
     match fetched.status.success() {
         true => Ok(()),
         false => Err(Error::NotFetched {
             name: tool.name,
             from: url.to_owned(),
-            why: said(&fetched),
+            why: last_words(&fetched),
         }),
     }
 }
 
 /// Output of a program, whatever its status.
-pub(crate) fn output(
+pub(crate) fn run_for_output(
     mut command: Command,
     purpose: &'static str,
     package: &'static str,
@@ -217,7 +217,7 @@ pub(crate) fn output(
 }
 
 /// The last words of a program that failed.
-pub(crate) fn said(output: &Output) -> String {
+pub(crate) fn last_words(output: &Output) -> String {
     let words = [&output.stderr, &output.stdout].map(|text| {
         let text = String::from_utf8_lossy(text);
         last_lines(&text, QUOTED_LINES, "; ")

@@ -4,7 +4,7 @@
 use crate::cache::{Cache, Installed, is_commit};
 use crate::catalog::{GoModule, Package, Source, Tool};
 use crate::error::Error;
-use crate::fetch::{self, GO, output, said};
+use crate::fetch::{self, GO, last_words, run_for_output};
 use confine::User;
 use doors::read::{Asked, output_of_child};
 use doors::started::{self, Agreed, Workshop, tool_at};
@@ -76,11 +76,11 @@ impl Installer {
         progress: &mut dyn FnMut(Step),
     ) -> Result<Installed, Error> {
         let version = checked(tool, version)?;
-        let installed = match self.cache.installed(tool, version) {
+        let installed = match self.cache.find_installed(tool, version) {
             Some(installed) => installed,
             None => self.make(tool, version, progress)?,
         };
-        self.cache.link(&installed)?;
+        self.cache.link_programs(&installed)?;
         Ok(installed)
     }
 
@@ -91,7 +91,7 @@ impl Installer {
         progress: &mut dyn FnMut(Step),
     ) -> Result<Installed, Error> {
         let all = self.cache.directory();
-        let work = Part::of(all).map_err(Error::io("create a directory in", all))?;
+        let work = Part::create_in(all).map_err(Error::io("create a directory in", all))?;
         let made = work.path();
         let bin = made.join("bin");
         written::make_directory(&bin).map_err(Error::io("create", &bin))?;
@@ -101,11 +101,11 @@ impl Installer {
                 let compiler = self.compiler_version()?;
                 let from = self.from.as_deref().unwrap_or(git.url);
                 progress(Step::Fetching(from.to_owned()));
-                let source = work.room().join("source");
+                let source = work.directory().join("source");
                 fetch::checkout(tool, from, version, &source)?;
                 progress(Step::Compiling);
                 let build = |workshop: &Workshop, made: &Path| {
-                    let mut command = workshop.command(&self.compiler);
+                    let mut command = workshop.build_command(&self.compiler);
                     command.args(["-O2", "-g", "-o"]).arg(made);
                     command.arg(source.join(git.file)).args(git.libraries);
                     command
@@ -113,13 +113,15 @@ impl Installer {
                 self.compile(tool, build, &source, &bin)?;
                 format!("commit {version}, compiled by {compiler}")
             }
-            Source::Go(module) => self.make_of_go(tool, module, work.room(), &bin, progress)?,
+            Source::Go(module) => {
+                self.make_of_go(tool, module, work.directory(), &bin, progress)?
+            }
             Source::Package(package) => {
                 check_machine(tool, package)?;
                 let from = self.from.clone().unwrap_or_else(|| tool.origin());
                 progress(Step::Fetching(from));
                 let of_tool = (package.path, package.sha256);
-                let file = fetch::package(tool, of_tool, self.from.as_deref(), work.room())?;
+                let file = fetch::package(tool, of_tool, self.from.as_deref(), work.directory())?;
                 progress(Step::Unpacking);
                 unpack(tool, &file, &made)?;
                 link_programs(tool, &bin)?;
@@ -131,15 +133,17 @@ impl Installer {
         };
         let file = made.join(TOOL_FILE);
         written::write_file(&file, made_from + "\n").map_err(Error::io("write", &file))?;
-        let root = self.cache.root(tool, version);
+        let root = self.cache.tool_root(tool, version);
         // What an earlier installation left there is not whole.
-        work.replace(&root)
+        work.replace_at(&root)
             .map_err(Error::io("put in place", &root))?;
-        self.cache.installed(tool, version).ok_or(Error::Failed {
-            name: tool.name,
-            done: "installed",
-            why: format!("it has not all of {}", tool.programs.join(", ")),
-        })
+        self.cache
+            .find_installed(tool, version)
+            .ok_or(Error::Failed {
+                name: tool.name,
+                done: "installed",
+                why: format!("it has not all of {}", tool.programs.join(", ")),
+            })
     }
 
     /// Compiles a module of Go; what the tool was made from.
@@ -188,7 +192,7 @@ impl Installer {
                 tool,
                 of_library,
                 place.clone().flatten().as_deref(),
-                work.room(),
+                work.directory(),
             )?;
             progress(Step::Unpacking);
             unpack(tool, &file, &made)?;
@@ -246,7 +250,7 @@ impl Installer {
         )?;
         match self.user {
             Some(_) => workshop
-                .take(&made, &program)
+                .take_program(&made, &program)
                 .map_err(Error::io("take the program that was built", made)),
             None => Ok(()),
         }
@@ -255,7 +259,7 @@ impl Installer {
     fn compiler_version(&self) -> Result<String, Error> {
         let mut command = tool_at(&self.compiler);
         command.arg("--version");
-        let printed = output(command, "compiling", COMPILER)?;
+        let printed = run_for_output(command, "compiling", COMPILER)?;
         let text = String::from_utf8_lossy(&printed.stdout).into_owned();
         Ok(text.lines().next().unwrap_or("cc").to_owned())
     }
@@ -264,7 +268,7 @@ impl Installer {
 /// Command that compiles the module in the current directory, which asks no network and stamps no
 /// version.
 fn go_build(workshop: &Workshop, made: &Path) -> Command {
-    let mut command = workshop.command(fetch::go());
+    let mut command = workshop.build_command(fetch::go());
     command.args(["build", "-trimpath", "-buildvcs=false", "-o"]);
     command.arg(made).arg(".");
     command.env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
@@ -276,7 +280,7 @@ fn go_build(workshop: &Workshop, made: &Path) -> Command {
 fn go_version() -> Result<String, Error> {
     let mut command = tool_at(&fetch::go());
     command.arg("version").env("GOTOOLCHAIN", "local");
-    let printed = output(command, "compiling a module of Go", GO)?;
+    let printed = run_for_output(command, "compiling a module of Go", GO)?;
     let text = String::from_utf8_lossy(&printed.stdout).into_owned();
     Ok(text.trim().to_owned())
 }
@@ -287,7 +291,7 @@ fn succeeded(tool: &Tool, done: &'static str, output: &Output) -> Result<(), Err
         false => Err(Error::Failed {
             name: tool.name,
             done,
-            why: said(output),
+            why: last_words(output),
         }),
     }
 }
@@ -306,9 +310,9 @@ fn check_machine(tool: &Tool, package: Package) -> Result<(), Error> {
 
 /// Unpacks the files of a package.
 fn unpack(tool: &Tool, package: &Path, into: &Path) -> Result<(), Error> {
-    let mut command = started::tool("dpkg-deb");
+    let mut command = started::tool_command("dpkg-deb");
     command.arg("--extract").arg(package).arg(into);
-    let unpacked = output(command, "unpacking a package of Debian", "dpkg")?;
+    let unpacked = run_for_output(command, "unpacking a package of Debian", "dpkg")?;
     succeeded(tool, "unpacked", &unpacked)
 }
 
@@ -351,9 +355,9 @@ fn package_name(path: &str) -> &str {
 fn missing_libraries(tool: &Tool, bin: &Path, own: &Path) -> Result<Vec<String>, Error> {
     let mut missing = Vec::new();
     for program in tool.programs {
-        let mut command = started::tool("ldd");
+        let mut command = started::tool_command("ldd");
         command.env("LD_LIBRARY_PATH", own).arg(bin.join(program));
-        let printed = output(command, "looking for libraries", "libc-bin")?;
+        let printed = run_for_output(command, "looking for libraries", "libc-bin")?;
         let text = String::from_utf8_lossy(&printed.stdout).into_owned();
         let lacks = text.lines().filter(|line| line.ends_with("not found"));
         let names = lacks.filter_map(|line| line.split_whitespace().next());

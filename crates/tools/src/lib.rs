@@ -25,6 +25,6 @@ mod fetch;
 mod install;
 
 pub use cache::{Cache, Installed};
-pub use catalog::{Git, Library, Package, Source, TOOLS, Tool, find};
+pub use catalog::{Git, Library, Package, Source, TOOLS, Tool, find_tool};
 pub use error::Error;
 pub use install::{Installer, Step};

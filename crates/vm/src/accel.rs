@@ -2,7 +2,7 @@
 //! architecture's firmware), so a guest is booted with it once per boot of the
 //! host, and the answer is kept in the cache.
 
-use super::failure::unmet;
+use super::failure::unmet_error;
 use super::frame::{PROBE_ANSWER, PROBE_ARGUMENT};
 use super::launch::Launch;
 use super::machine::Machine;
@@ -47,7 +47,7 @@ pub fn choose(
     match wanted {
         Some("tcg") => Ok(choice(Accel::Tcg, "asked for")),
         Some("kvm") => Ok(choice(Accel::Kvm, "asked for")),
-        Some(other) => Err(unmet(
+        Some(other) => Err(unmet_error(
             "target vm",
             &format!("there is no accelerator {other:?}"),
             "write kvm or tcg, or leave it out",

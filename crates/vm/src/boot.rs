@@ -73,7 +73,7 @@ pub(crate) fn boot(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result
 fn boot_once(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest, VmError> {
     let start = Instant::now();
     let (machine, Channels { control, agent }) = Machine::start(line.clone(), launch)?;
-    let gone = |why| gone(why, &machine.console);
+    let gone = |why| gone_error(why, &machine.console);
     let (link, events) = Link::new(control).map_err(|e| gone(e.to_string()))?;
     let greeting = Frame::json(FrameKind::Setup, 0, setup).map_err(|e| gone(e.to_string()))?;
     link.send(&greeting).map_err(|_| gone(death(&machine)))?;
@@ -94,9 +94,9 @@ fn boot_once(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest
 pub(crate) fn resume(line: &CommandLine, ready: Ready, launch: &Launch) -> Result<Guest, VmError> {
     let start = Instant::now();
     let (machine, Channels { control, agent }) = Machine::start(line.clone(), launch)?;
-    let failed = |e: std::io::Error| match machine.ended() {
-        Some(end) => gone(end, &machine.console),
-        None => gone(
+    let failed = |e: std::io::Error| match machine.end_reason() {
+        Some(end) => gone_error(end, &machine.console),
+        None => gone_error(
             format!("the snapshot cannot be continued: {e}"),
             &machine.console,
         ),
@@ -160,7 +160,7 @@ fn wait_until_ready(
                     .map_err(|e| format!("the guest's greeting: {e}"));
             }
             Ok(frame) if frame.kind == FrameKind::Failed => {
-                return Err(format!("the guest's init failed: {}", frame.text()));
+                return Err(format!("the guest's init failed: {}", frame.payload_text()));
             }
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(death(machine)),
@@ -188,7 +188,7 @@ pub fn death(machine: &Machine) -> String {
 }
 
 /// Error for a guest that ended because of `why`, with the last lines of its console.
-pub fn gone(why: String, console: &Console) -> VmError {
+pub fn gone_error(why: String, console: &Console) -> VmError {
     VmError::Gone {
         why,
         tail: console.tail(),

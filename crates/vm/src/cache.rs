@@ -1,6 +1,6 @@
 //! The cache of fetched and built things: kernels, initramfs files, images.
 
-use super::failure::{io, unmet};
+use super::failure::{io, unmet_error};
 use crate::VmError;
 use doors::written::{self, Beside, Marked};
 use std::env;
@@ -26,7 +26,7 @@ pub fn directory() -> Result<PathBuf, VmError> {
         })
         .or_else(|| Some(set("HOME")?.join(".cache/schedlab")))
         .ok_or_else(|| {
-            unmet(
+            unmet_error(
                 "the cache directory",
                 "HOME is not set, so there is no place for it",
                 "set SCHEDLAB_CACHE_DIR",
@@ -36,11 +36,11 @@ pub fn directory() -> Result<PathBuf, VmError> {
 
 /// Write a file that is whole or absent, and that everybody may read.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), VmError> {
-    let written = Beside::of(path).and_then(|mut beside| {
+    let written = Beside::create_for(path).and_then(|mut beside| {
         beside.file().write_all(bytes)?;
         let for_all = fs::Permissions::from_mode(0o644);
         beside.file().set_permissions(for_all)?;
-        beside.put()
+        beside.put_in_place()
     });
     written.map_err(io("write", path))
 }
@@ -71,7 +71,7 @@ pub(crate) fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, V
 pub(crate) fn own_directory(dir: &Path) -> Result<(), VmError> {
     let taken = match dir.is_symlink() {
         true => Err(ErrorKind::NotADirectory.into()),
-        false => Marked::take(dir),
+        false => Marked::claim_dir(dir),
     };
     let why = match taken {
         Ok(_) => return Ok(()),
@@ -80,7 +80,7 @@ pub(crate) fn own_directory(dir: &Path) -> Result<(), VmError> {
     if ![ErrorKind::AlreadyExists, ErrorKind::NotADirectory].contains(&why.kind()) {
         return Err(io("take", dir)(why));
     }
-    Err(unmet(
+    Err(unmet_error(
         &dir.display().to_string(),
         "schedlab did not make this directory, so it writes nothing there",
         "remove it, or set SCHEDLAB_CACHE_DIR to another place",

@@ -1,7 +1,7 @@
 //! Problems of the host with an experiment in a guest, before anything is started.
 
 use super::disk;
-use super::failure::unmet;
+use super::failure::unmet_error;
 use super::host;
 use super::kernel::Kernel;
 use super::view::USER_VARIABLE;
@@ -42,7 +42,7 @@ pub fn host(spec: &VmSpec) -> Vec<Problem> {
 
 /// The server is started before the snapshot, and so before any arm.
 pub fn snapshot(spec: &VmSpec, experiment: &Experiment) -> Vec<Problem> {
-    if !spec.reset.saves() {
+    if !spec.reset.has_snapshot() {
         return Vec::new();
     }
     let key = |arm: &model::Arm| {
@@ -200,7 +200,7 @@ pub fn kernel(kernel: &Kernel, arms: &[String]) -> Vec<Problem> {
 }
 
 /// A file that the experiment names, and the guest cannot read.
-pub fn unreadable(path: &Path, user: &str) -> Problem {
+pub fn unreadable_problem(path: &Path, user: &str) -> Problem {
     Problem {
         object: path.display().to_string(),
         what: format!("the guest cannot read it: its QEMU runs as the user {user}"),
@@ -212,7 +212,7 @@ pub fn unreadable(path: &Path, user: &str) -> Problem {
 }
 
 /// Problems with the files that are to be shown: they must be there.
-pub fn exposed(paths: &[PathBuf]) -> Vec<Problem> {
+pub fn check_exposed(paths: &[PathBuf]) -> Vec<Problem> {
     let lost = paths
         .iter()
         .filter_map(|path| Some((path, path.symlink_metadata().err()?)));
@@ -226,7 +226,7 @@ pub fn exposed(paths: &[PathBuf]) -> Vec<Problem> {
 }
 
 /// The working directory is a home, or has homes in it, and so is not shown as a whole.
-pub fn unseen(directory: &Path) -> Warning {
+pub fn unseen_warning(directory: &Path) -> Warning {
     let directory = directory.display();
     Warning {
         severity: Severity::Caution,
@@ -283,7 +283,7 @@ pub fn warnings(spec: &VmSpec, host_cpus: usize) -> Vec<Warning> {
 pub fn as_problem(object: &str, error: VmError) -> Problem {
     match error {
         VmError::Unmet(problem) => problem,
-        other => match unmet(object, &other.to_string(), "see the message") {
+        other => match unmet_error(object, &other.to_string(), "see the message") {
             VmError::Unmet(problem) => problem,
             _ => problem(other.to_string(), "see the message"),
         },

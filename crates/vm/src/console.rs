@@ -37,13 +37,13 @@ impl Console {
         std::thread::spawn(move || {
             let mut buffer = [0u8; 4096];
             while let Ok(size @ 1..) = from.read(&mut buffer) {
-                console.add(&buffer[..size]);
+                console.add_bytes(&buffer[..size]);
             }
         });
     }
 
     /// Text that was printed since the last call, with a note where a flood was cut.
-    pub fn take(&self) -> String {
+    pub fn take_text(&self) -> String {
         let mut text = self.lock();
         let new = std::mem::take(&mut text.new);
         let dropped = std::mem::take(&mut text.dropped);
@@ -80,7 +80,7 @@ impl Console {
         Some(line.unwrap_or(PANIC).to_owned())
     }
 
-    pub(crate) fn add(&self, bytes: &[u8]) {
+    pub(crate) fn add_bytes(&self, bytes: &[u8]) {
         let mut text = self.lock();
         text.new.extend(bytes);
         text.dropped += drop_front(&mut text.new, KEPT_BYTES);
@@ -130,9 +130,9 @@ mod tests {
     #[test]
     fn text_is_taken_once_and_the_tail_stays() {
         let console = Console::default();
-        console.add(b"one\r\ntwo\r\n");
-        assert_eq!(console.take(), "one\ntwo\n");
-        assert_eq!(console.take(), "");
+        console.add_bytes(b"one\r\ntwo\r\n");
+        assert_eq!(console.take_text(), "one\ntwo\n");
+        assert_eq!(console.take_text(), "");
         assert_eq!(console.tail(), "one\ntwo");
     }
 
@@ -140,9 +140,9 @@ mod tests {
     fn a_flood_is_cut_with_a_count() {
         let console = Console::default();
         for _ in 0..100 {
-            console.add(&[b'x'; 4096]);
+            console.add_bytes(&[b'x'; 4096]);
         }
-        let text = console.take();
+        let text = console.take_text();
         assert!(text.len() < KEPT_BYTES + 100);
         let dropped = 100 * 4096 - KEPT_BYTES;
         assert!(
@@ -150,15 +150,15 @@ mod tests {
             "{}",
             &text[..40]
         );
-        assert_eq!(console.take(), "");
+        assert_eq!(console.take_text(), "");
     }
 
     #[test]
     fn a_panic_is_seen_even_in_two_parts() {
         let console = Console::default();
-        console.add(b"[ 1.0] Kernel panic - not");
+        console.add_bytes(b"[ 1.0] Kernel panic - not");
         assert_eq!(console.panic(), None);
-        console.add(b" syncing: Fatal exception\n[ 1.1] more\n");
+        console.add_bytes(b" syncing: Fatal exception\n[ 1.1] more\n");
         assert_eq!(
             console.panic().as_deref(),
             Some("Kernel panic - not syncing: Fatal exception")
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn the_tail_of_an_oops_begins_before_the_panic() {
         let console = Console::default();
-        console.add(b"[ 0.9] before\n[ 1.0] BUG: kernel NULL pointer dereference\n");
-        console.add(b"[ 1.0] Oops: 0000\n[ 1.0] RIP: 0010:pick_task\n");
-        console.add(b"[ 1.1] Kernel panic - not syncing: Fatal exception\n");
+        console.add_bytes(b"[ 0.9] before\n[ 1.0] BUG: kernel NULL pointer dereference\n");
+        console.add_bytes(b"[ 1.0] Oops: 0000\n[ 1.0] RIP: 0010:pick_task\n");
+        console.add_bytes(b"[ 1.1] Kernel panic - not syncing: Fatal exception\n");
         assert!(console.tail().starts_with("BUG: kernel NULL"));
         assert_eq!(
             console.panic().as_deref(),
@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn the_tail_of_a_panic_begins_with_it() {
         let console = Console::default();
-        console.add(b"[ 0.9] before\n[ 1.0] Kernel panic - not syncing: crash\n");
+        console.add_bytes(b"[ 0.9] before\n[ 1.0] Kernel panic - not syncing: crash\n");
         for line in 0..1000 {
-            console.add(format!("[ 1.1] frame {line}\n").as_bytes());
+            console.add_bytes(format!("[ 1.1] frame {line}\n").as_bytes());
         }
         let tail = console.tail();
         let lines: Vec<&str> = tail.lines().collect();

@@ -51,7 +51,7 @@ pub struct Dynamic {
 }
 
 /// Words for the dynamic linker; `None` where there are none.
-pub fn dynamic(file: &[u8]) -> Option<Dynamic> {
+pub fn read_dynamic(file: &[u8]) -> Option<Dynamic> {
     let segments = header(file)?.program_headers(LE, file).ok()?;
     let all = segments.iter().find_map(|s| s.dynamic(LE, file).ok()?)?;
     let end = all.iter().position(|entry| entry.tag(LE) == DT_NULL);

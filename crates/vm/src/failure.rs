@@ -63,7 +63,7 @@ pub fn io(step: &'static str, object: &Path) -> impl FnOnce(std::io::Error) -> V
 }
 
 /// A requirement that is not met.
-pub(crate) fn unmet(object: &str, what: &str, remedy: &str) -> VmError {
+pub(crate) fn unmet_error(object: &str, what: &str, remedy: &str) -> VmError {
     VmError::Unmet(Problem {
         object: object.to_owned(),
         what: what.to_owned(),

@@ -35,7 +35,7 @@ impl Forwards {
 
     /// Lets these ports of the guest be reached, in place of earlier ones; gives the ports
     /// of this machine, in the same order.
-    pub fn change(&mut self, machine: &Machine, guest_ports: &[u16]) -> io::Result<Vec<u16>> {
+    pub fn change_ports(&mut self, machine: &Machine, guest_ports: &[u16]) -> io::Result<Vec<u16>> {
         let mut monitor = machine.monitor()?;
         for port in &self.ports[..self.used] {
             monitor.forward_no_more(*port)?;

@@ -136,7 +136,7 @@ impl Frame {
     }
 
     /// The payload as text; what is no UTF-8 is replaced.
-    pub fn text(&self) -> String {
+    pub fn payload_text(&self) -> String {
         String::from_utf8_lossy(&self.payload).into_owned()
     }
 

@@ -90,14 +90,14 @@ impl Watch {
         let wall = now.at.duration_since(last.at).as_nanos() as f64 * self.vcpus.len() as f64;
         let waited = now.vcpu_wait_ns.saturating_sub(last.vcpu_wait_ns);
         let mut readings = vec![
-            STEAL.measured(percent(
+            STEAL.to_measurement(percent(
                 now.steal.saturating_sub(last.steal),
                 now.all.saturating_sub(last.all) as f64,
             )),
-            VCPU_WAIT.measured(percent(waited, wall)),
-            PINNED.measured(self.pinned as f64),
+            VCPU_WAIT.to_measurement(percent(waited, wall)),
+            PINNED.to_measurement(self.pinned as f64),
         ];
-        readings.extend(load_average().map(|load| LOAD.measured(load)));
+        readings.extend(load_average().map(|load| LOAD.to_measurement(load)));
         readings
     }
 }

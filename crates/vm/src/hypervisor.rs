@@ -3,7 +3,7 @@
 
 use crate::VmError;
 use crate::cache;
-use crate::failure::{io, unmet};
+use crate::failure::{io, unmet_error};
 use crate::kernel::apt::{Package, Suite};
 use crate::kernel::{self, Kernel};
 use crate::{name, unpack};
@@ -55,7 +55,7 @@ pub(crate) fn resolve(name: &str, cache: &Path) -> Result<Hypervisor, VmError> {
 }
 
 fn absent(name: &str, what: &str) -> VmError {
-    unmet(
+    unmet_error(
         &format!("xen {name}"),
         what,
         "write xen = \"debian:bookworm\", or a directory with boot/xen-VERSION.gz and \
@@ -67,7 +67,7 @@ fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<PathBuf, VmError>
     let suite = Suite::new(cache, suite)?;
     suite.refresh()?;
     let kept = cache.join(DIRECTORY);
-    if let Some(dir) = suite.found(DIRECTORY, &kept) {
+    if let Some(dir) = suite.find_remembered(DIRECTORY, &kept) {
         return Ok(dir);
     }
     let packages = packages(name, &suite)?;
@@ -85,7 +85,7 @@ fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<PathBuf, VmError>
 
 /// The hypervisor first, then its toolstack with all libraries.
 fn packages(name: &str, suite: &Suite) -> Result<Vec<Package>, VmError> {
-    let system = suite.show(METAPACKAGE)?;
+    let system = suite.show_package(METAPACKAGE)?;
     let system = system.ok_or_else(|| absent(name, &format!("the suite has no {METAPACKAGE}")))?;
     let versioned = |prefix: &str| {
         let is_it = |name: &&String| {
@@ -100,7 +100,9 @@ fn packages(name: &str, suite: &Suite) -> Result<Vec<Package>, VmError> {
         versioned("xen-utils-"),
         Some(STORE_TOOLS.to_owned()),
     ] {
-        let package = wanted.map(|package| suite.show(&package)).transpose()?;
+        let package = wanted
+            .map(|package| suite.show_package(&package))
+            .transpose()?;
         let what = format!("the packages of {METAPACKAGE} are not in the suite");
         roots.push(package.flatten().ok_or_else(|| absent(name, &what))?);
     }
@@ -173,7 +175,7 @@ pub(crate) fn check_dom0(kernel: &Kernel) -> Result<(), VmError> {
     }
     let lacking = NEEDED.iter().find(|option| !kernel.config.built_in(option));
     lacking.map_or(Ok(()), |option| {
-        Err(unmet(
+        Err(unmet_error(
             &format!("kernel {}", kernel.name),
             &format!(
                 "{} has no CONFIG_{option}, so it cannot be dom0",

@@ -2,12 +2,12 @@
 //! of Debian packages, with mmdebstrap(1), without root. The image is read-only and
 //! the guest puts memory over it, so one image serves any number of guests.
 
-use super::failure::{io, unmet};
+use super::failure::{io, unmet_error};
 use super::kernel::sources;
 use super::name;
 use crate::VmError;
 use doors::shown::{self, Stream};
-use doors::started::{status_of, tool};
+use doors::started::{status_of, tool_command};
 use doors::written::{self, Part};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -77,8 +77,8 @@ pub fn build(request: &ImageRequest) -> Result<(), VmError> {
         Some(dir) if dir != Path::new("") => dir,
         _ => Path::new("."),
     };
-    let part = Part::of(dir).map_err(io("create", dir))?;
-    let image = part.room().join(format!("image.{}", format.0));
+    let part = Part::create_in(dir).map_err(io("create", dir))?;
+    let image = part.directory().join(format!("image.{}", format.0));
     tracing::info!(
         "building {} from Debian {}",
         request.output.display(),
@@ -92,7 +92,7 @@ pub fn build(request: &ImageRequest) -> Result<(), VmError> {
 fn check_names(request: &ImageRequest) -> Result<(), VmError> {
     let wrong = |what: String| {
         let object = format!("image {}", request.output.display());
-        Err(unmet(
+        Err(unmet_error(
             &object,
             &what,
             "write names as packages.debian.org has them",
@@ -112,7 +112,7 @@ fn check_copies(request: &ImageRequest) -> Result<(), VmError> {
     let Some(absent) = copies.find(|copied| !copied.from.exists()) else {
         return Ok(());
     };
-    Err(unmet(
+    Err(unmet_error(
         &absent.from.display().to_string(),
         "it is to be copied into the image, and is not there",
         "make it first, or correct --copy",
@@ -125,7 +125,7 @@ fn format_of(output: &Path) -> Result<(&'static str, &'static str, &'static str)
         .into_iter()
         .find(|(format, ..)| name == *format)
         .ok_or_else(|| {
-            unmet(
+            unmet_error(
                 &format!("image {}", output.display()),
                 "its name does not tell a format",
                 "let it end in .squashfs or .ext2",
@@ -134,10 +134,10 @@ fn format_of(output: &Path) -> Result<(&'static str, &'static str, &'static str)
 }
 
 fn check_program(program: &'static str, package: &str) -> Result<(), VmError> {
-    let mut probe = tool(program);
+    let mut probe = tool_command(program);
     probe.arg("--version");
     match status_of(probe) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(unmet(
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(unmet_error(
             program,
             "it is not installed, and images are made with it",
             &format!("install the package {package}"),
@@ -162,7 +162,7 @@ fn as_ordinary_user(error: VmError) -> VmError {
 }
 
 fn run(request: &ImageRequest, image: &Path) -> Result<(), VmError> {
-    let mut command = tool("mmdebstrap");
+    let mut command = tool_command("mmdebstrap");
     let mirror = sources::debian_mirror(Path::new("/etc/apt"));
     let squashes = request.output.extension().is_some_and(|e| e == "squashfs");
     let output = if squashes { Path::new("-") } else { image };
@@ -171,7 +171,7 @@ fn run(request: &ImageRequest, image: &Path) -> Result<(), VmError> {
     let status = match squashes {
         true => squash(&mut command, image),
         false => {
-            let status = shown::run(&mut command, Stream::Errors);
+            let status = shown::run_program(&mut command, Stream::Errors);
             let status = status.map_err(io("run", Path::new("mmdebstrap")))?;
             Ok(Some(status).filter(|status| !status.success()))
         }
@@ -179,7 +179,7 @@ fn run(request: &ImageRequest, image: &Path) -> Result<(), VmError> {
     let Some(status) = status else {
         return Ok(());
     };
-    Err(unmet(
+    Err(unmet_error(
         &format!("image {}", request.output.display()),
         &format!("mmdebstrap or tar2sqfs failed with {status}"),
         "see its messages above; without root it needs user namespaces, the package uidmap, and a range of ids for \
@@ -199,14 +199,14 @@ fn squash(debian: &mut Command, image: &Path) -> Result<Option<ExitStatus>, VmEr
         .spawn()
         .map_err(failed("mmdebstrap"))?;
     let said = debian.stderr.take();
-    let said = said.map(|said| shown::follow(said, Stream::Errors));
+    let said = said.map(|said| shown::relay_lines(said, Stream::Errors));
     let tar = debian.stdout.take().map_or_else(Stdio::null, Stdio::from);
-    let mut squash = tool("tar2sqfs");
+    let mut squash = tool_command("tar2sqfs");
     squash
         .args(["--quiet", "--compressor", "lz4"])
         .arg(image)
         .stdin(tar);
-    let squashed = shown::run(&mut squash, Stream::Errors);
+    let squashed = shown::run_program(&mut squash, Stream::Errors);
     // It holds the other end of the pipe, which mmdebstrap would wait for.
     drop(squash);
     let made = debian.wait().map_err(failed("mmdebstrap"))?;

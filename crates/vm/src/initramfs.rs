@@ -5,7 +5,7 @@
 
 use super::cache;
 use super::elf;
-use super::failure::{io, unmet};
+use super::failure::{io, unmet_error};
 use super::init::CONFIG;
 use super::kernel::Kernel;
 use super::modules::{self, Group};
@@ -61,7 +61,7 @@ pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf,
 fn read_program(program: &Path) -> Result<Vec<u8>, VmError> {
     let bytes = doors::read::large_file_bytes(program).map_err(io("read", program))?;
     elf::without_debug(&bytes).ok_or_else(|| {
-        unmet(
+        unmet_error(
             &program.display().to_string(),
             "it is not an x86-64 program, so it cannot be the guest's init",
             "use the static build of schedlab",
@@ -112,24 +112,24 @@ fn remove_older(dir: &Path, release: &str) {
 fn archive(init: &[u8], config: &[u8], modules: &[Group]) -> std::io::Result<Vec<u8>> {
     let mut out = Vec::new();
     for directory in DIRECTORIES {
-        add(&mut out, directory, DIRECTORY, b"")?;
+        add_entry(&mut out, directory, DIRECTORY, b"")?;
     }
-    add(&mut out, "init", PROGRAM, init)?;
-    add(&mut out, CONFIG, FILE, config)?;
+    add_entry(&mut out, "init", PROGRAM, init)?;
+    add_entry(&mut out, CONFIG, FILE, config)?;
     for group in modules {
         let names: String = group
             .modules
             .iter()
             .map(|m| format!("{}\n", m.name))
             .collect();
-        add(
+        add_entry(
             &mut out,
             &format!("modules/{}", group.name),
             FILE,
             names.as_bytes(),
         )?;
         for module in &group.modules {
-            add(
+            add_entry(
                 &mut out,
                 &format!("modules/{}.ko", module.name),
                 FILE,
@@ -141,7 +141,12 @@ fn archive(init: &[u8], config: &[u8], modules: &[Group]) -> std::io::Result<Vec
     Ok(out)
 }
 
-pub(crate) fn add(out: &mut Vec<u8>, name: &str, mode: u32, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn add_entry(
+    out: &mut Vec<u8>,
+    name: &str,
+    mode: u32,
+    bytes: &[u8],
+) -> std::io::Result<()> {
     let size = u32::try_from(bytes.len()).map_err(std::io::Error::other)?;
     let mut writer = NewcBuilder::new(name).mode(mode).nlink(1).write(out, size);
     writer.write_all(bytes)?;

@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn every_key_is_described() {
         let described: BTreeSet<&str> = KEYS.iter().map(|key| key.name).collect();
-        let read = model::key::accepted::<FileVm>().iter().copied();
+        let read = model::key::accepted_keys::<FileVm>().iter().copied();
         assert_eq!(described, read.collect());
     }
 }

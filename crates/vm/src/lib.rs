@@ -239,7 +239,7 @@ impl Vm {
     /// The view of the guest, and as whom and until when it is started.
     fn launch(&mut self, bootable: &Bootable) -> Result<Launch, VmError> {
         let mut wanted = Wanted {
-            exposed: view::exposed(&self.spec.expose, &self.options.directory),
+            exposed: view::exposed_paths(&self.spec.expose, &self.options.directory),
             ports: self.host_ports(),
             ..Wanted::default()
         };
@@ -260,7 +260,7 @@ impl Vm {
         ]);
         let asked = view::confinement(&wanted)?;
         let known = self.confined.take().filter(|known| known.asked == asked);
-        let settled = known.unwrap_or_else(|| Settled::of(asked, &needed));
+        let settled = known.unwrap_or_else(|| Settled::settle_for(asked, &needed));
         let confinement = settled.works.clone();
         self.confined = Some(settled);
         Ok(Launch {
@@ -279,7 +279,7 @@ impl Vm {
         let Kernel { vmlinuz, .. } = &bootable.kernel;
         let unpacked = match accel {
             Accel::Tcg => {
-                kernel::vmlinux::cached(vmlinuz, &bootable.kernel.key(), &self.options.cache)
+                kernel::vmlinux::find_unpacked(vmlinuz, &bootable.kernel.key(), &self.options.cache)
             }
             Accel::Kvm => None,
         };
@@ -509,8 +509,8 @@ impl Vm {
     /// Everything but the kernels.
     pub(crate) fn check_host(&self) -> Vec<Problem> {
         let mut problems = check::host(&self.spec);
-        let exposed = view::exposed(&self.spec.expose, &self.options.directory);
-        problems.extend(check::exposed(&exposed));
+        let exposed = view::exposed_paths(&self.spec.expose, &self.options.directory);
+        problems.extend(check::check_exposed(&exposed));
         problems
     }
 

@@ -177,11 +177,11 @@ mod tests {
         Frame::new(FrameKind::Exit, one.channel, "{}")
             .write(&mut guest)
             .unwrap();
-        assert_eq!(one.next().unwrap().text(), "one");
+        assert_eq!(one.next().unwrap().payload_text(), "one");
         assert_eq!(one.next().unwrap().kind, FrameKind::Exit);
         assert!(one.next().is_none(), "a channel ends with its exit");
-        assert_eq!(two.next().unwrap().text(), "two");
-        assert_eq!(events.recv().unwrap().text(), "event");
+        assert_eq!(two.next().unwrap().payload_text(), "two");
+        assert_eq!(events.recv().unwrap().payload_text(), "event");
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
         Frame::new(FrameKind::Output, other.channel, "here")
             .write(&mut guest)
             .unwrap();
-        assert_eq!(other.next().unwrap().text(), "here");
+        assert_eq!(other.next().unwrap().payload_text(), "here");
         let kept: usize = flood.map(|frame| frame.cost()).sum();
         assert!(kept <= MOST_WAITING, "{kept}");
     }

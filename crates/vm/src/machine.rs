@@ -2,14 +2,14 @@
 //! object, and with this program however that ends.
 
 use super::console::Console;
-use super::failure::{io, unmet};
+use super::failure::{io, unmet_error};
 use super::launch::Launch;
 use super::qemu::{CommandLine, Descriptors, PROGRAM};
 use super::qmp::Monitor;
 use super::sys;
 use crate::VmError;
 use confine::Confinement;
-use doors::started::tool;
+use doors::started::tool_command;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io::PipeReader;
@@ -86,7 +86,7 @@ impl Machine {
             memory: memory.as_ref().map(AsRawFd::as_raw_fd),
             initramfs: initramfs.as_ref().map(AsRawFd::as_raw_fd),
         };
-        line.shared = launch.confinement.exported().to_owned();
+        line.shared = launch.confinement.exported_path().to_owned();
         let end = Arc::new(End::default());
         let (pid, process) = start_warden(line, launch.confinement.clone(), end.clone())?;
         let log = Console::default();
@@ -112,13 +112,13 @@ impl Machine {
     /// Adds what the guest has printed since the last call, where its console is a file.
     pub(crate) fn follow_console(&self) -> std::io::Result<()> {
         if let Some(files) = &self.files {
-            self.console.add(&rest_of(&files.console)?);
+            self.console.add_bytes(&rest_of(&files.console)?);
         }
         Ok(())
     }
 
     /// Bytes that the agent has written since the last call, where it writes into a file.
-    pub(crate) fn written(&self) -> std::io::Result<Vec<u8>> {
+    pub(crate) fn read_written(&self) -> std::io::Result<Vec<u8>> {
         let files = self.files.as_ref();
         files.map_or(Ok(Vec::new()), |files| rest_of(&files.agent))
     }
@@ -128,7 +128,7 @@ impl Machine {
     }
 
     /// End of QEMU in words; `None` while it runs.
-    pub(crate) fn ended(&self) -> Option<String> {
+    pub(crate) fn end_reason(&self) -> Option<String> {
         self.end.lock().clone()
     }
 
@@ -155,7 +155,7 @@ impl Machine {
     }
 
     /// End it; nothing in it is worth a clean shutdown.
-    pub(crate) fn end(&self) {
+    pub(crate) fn kill_qemu(&self) {
         // It may be gone already, which is what is wanted.
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
         self.wait_for_end(END_LIMIT);
@@ -164,7 +164,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        self.end();
+        self.kill_qemu();
     }
 }
 
@@ -213,14 +213,14 @@ fn feed(path: &Path) -> Result<PipeReader, VmError> {
 }
 
 fn spawn(line: &CommandLine, confinement: &Confinement) -> std::io::Result<Child> {
-    let mut command = tool(PROGRAM);
+    let mut command = tool_command(PROGRAM);
     command
         .args(line.args())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let confined = confinement.apply(&mut command)?;
-    sys::bind_to_parent(&mut command, line.descriptors.all());
+    let confined = confinement.apply_to(&mut command)?;
+    sys::bind_to_parent(&mut command, line.descriptors.raw_fds());
     confined.spawn(command)
 }
 
@@ -251,7 +251,7 @@ fn start_warden(
 }
 
 pub(crate) fn not_installed() -> VmError {
-    unmet(
+    unmet_error(
         PROGRAM,
         "it is not installed, and the target vm runs in it",
         "install the package qemu-system-x86",
@@ -282,6 +282,6 @@ fn first_words(errors: ChildStderr) -> String {
     let mut errors = errors;
     let kept = doors::read::start_of(&mut errors, KEPT);
     // What cannot be read is not there.
-    let _ = doors::read::discard(errors);
+    let _ = doors::read::discard_rest(errors);
     String::from_utf8_lossy(&kept).into_owned()
 }

@@ -4,7 +4,7 @@
 //! host, so that the guest's kernel need not.
 
 use super::elf;
-use super::failure::{io, unmet};
+use super::failure::{io, unmet_error};
 use super::init;
 use super::kernel::Kernel;
 use super::unpack;
@@ -92,7 +92,7 @@ fn missing(kernel: &Kernel, name: &str, option: &str) -> VmError {
     } else {
         "take a kernel of the full flavour (not cloud), or build one with guest/kernel.config"
     };
-    unmet(
+    unmet_error(
         &format!("kernel {}", kernel.name),
         &format!(
             "{} has no {name} (CONFIG_{option}), which the guest needs before it sees its root",
@@ -209,12 +209,12 @@ fn read(path: &Path) -> Result<Vec<u8>, VmError> {
         ))),
     });
     whole.map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => unmet(
+        std::io::ErrorKind::NotFound => unmet_error(
             program,
             "it is not installed, and the kernel's modules are packed with it",
             &format!("install the package {package}"),
         ),
-        _ => unmet(
+        _ => unmet_error(
             &path.display().to_string(),
             &format!("it cannot be unpacked: {e}"),
             "remove the kernel from the cache, so that it is fetched again",

@@ -3,7 +3,7 @@
 
 use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG, INIT_ARGUMENT};
 use super::{Forward, Topology, disk};
-use doors::started::tool;
+use doors::started::tool_command;
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ const COUNTED_CPU_OF_XEN: &str = "max,-smap,-x2apic";
 /// A QEMU that answers and ends. Ctrl-C is not for it: one that was killed would be taken
 /// for one that is not installed.
 fn asked() -> Command {
-    let mut command = tool(PROGRAM);
+    let mut command = tool_command(PROGRAM);
     command.process_group(0);
     command
 }
@@ -137,7 +137,7 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    pub fn all(&self) -> Vec<RawFd> {
+    pub fn raw_fds(&self) -> Vec<RawFd> {
         let mut all = vec![self.console, self.monitor, self.control, self.agent];
         all.extend(self.image);
         all.extend(self.memory);

@@ -50,7 +50,7 @@ impl Monitor {
     }
 
     /// Give QEMU an open file, under this name.
-    pub fn give(&mut self, name: &str, file: OwnedFd) -> io::Result<()> {
+    pub fn give_file(&mut self, name: &str, file: OwnedFd) -> io::Result<()> {
         let request = json!({ "execute": "getfd", "arguments": { "fdname": name } });
         let line = format!("{request}\n");
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -31,7 +31,7 @@ pub struct Saved {
 
 impl Saved {
     /// The state of no guest, for a target that brings no machine.
-    pub fn nothing() -> std::io::Result<Self> {
+    pub fn without_guest() -> std::io::Result<Self> {
         Ok(Saved {
             memory: tempfile::tempfile()?,
             bytes: 0,
@@ -76,7 +76,7 @@ pub(crate) fn write(monitor: &mut Monitor, mut file: File) -> std::io::Result<()
         json!({ "max-bandwidth": i64::MAX }),
     )?;
     let (reader, writer) = std::io::pipe()?;
-    monitor.give("memory", writer.into())?;
+    monitor.give_file("memory", writer.into())?;
     let written = std::thread::spawn(move || doors::read::copy_within(reader, &mut file, u64::MAX));
     monitor.run("migrate", json!({ "uri": "fd:memory" }))?;
     wait_until_saved(monitor)?;

@@ -30,7 +30,7 @@ impl Vm {
         let settled = self.confined.as_ref().filter(|_| self.shows_the_host())?;
         let directory = fs::canonicalize(&self.options.directory).ok()?;
         let is_seen = settled.works.view.is_visible(&directory);
-        (!is_seen).then(|| check::unseen(&directory))
+        (!is_seen).then(|| check::unseen_warning(&directory))
     }
 
     /// QEMU is another user where root starts it.
@@ -45,8 +45,8 @@ impl Vm {
         let Some(user) = launch.user() else {
             return Vec::new();
         };
-        let unreadable = view::unreadable(&launch.confinement, &self.named);
-        let problem = |path: &PathBuf| check::unreadable(path, &user.name);
+        let unreadable = view::find_unreadable(&launch.confinement, &self.named);
+        let problem = |path: &PathBuf| check::unreadable_problem(path, &user.name);
         unreadable.iter().map(problem).collect()
     }
 }

@@ -95,8 +95,8 @@ impl VmSpec {
     }
 
     /// The guest that these keys describe, if they do.
-    pub fn of(spec: &TargetSpec) -> Result<Self, Invalid> {
-        let vm: VmSpec = spec.keys()?;
+    pub fn from_target(spec: &TargetSpec) -> Result<Self, Invalid> {
+        let vm: VmSpec = spec.read_keys()?;
         vm.check()?;
         Ok(vm)
     }
@@ -133,7 +133,7 @@ impl VmSpec {
         if self.is_virtual() {
             self.check_virtual()?;
         }
-        if self.reset.saves() && image_path(&self.root).is_none() {
+        if self.reset.has_snapshot() && image_path(&self.root).is_none() {
             let what = "QEMU cannot save a guest whose root is this machine's files";
             let remedy = "root = \"image:PATH\"; `schedlab image build` makes an image";
             return Err(Invalid::new("reset", what).with_remedy(remedy));
@@ -210,7 +210,7 @@ impl VmSpec {
             let what = format!("{mib} MiB are too few for dom0 and a guest of Xen");
             return Err(Invalid::new("memory", what).with_remedy("memory = \"4G\""));
         }
-        if self.reset.saves() {
+        if self.reset.has_snapshot() {
             let what = "a Xen host cannot be saved and put back";
             return Err(Invalid::new("reset", what).with_remedy("reset = \"trial\""));
         }
@@ -219,7 +219,7 @@ impl VmSpec {
 
     /// Description of the guest for whoever is to agree to it: first what it is, then the
     /// private files that it sees.
-    pub fn shown(&self) -> Vec<(&'static str, String)> {
+    pub fn shown_lines(&self) -> Vec<(&'static str, String)> {
         let below = self.hypervisor.as_ref().map(|xen| format!("Xen {xen}, "));
         let mut text = format!(
             "{}kernel {}, {} CPUs, root {}",

@@ -71,7 +71,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    pub fn named(name: &str) -> io::Result<Self> {
+    pub fn from_name(name: &str) -> io::Result<Self> {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
         let socket = socket_with(
             AddressFamily::INET,

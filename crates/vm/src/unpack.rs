@@ -2,13 +2,13 @@
 //! and a few kilobytes of them unpack to all of the memory.
 
 use doors::read::stream_bytes;
-use doors::started::tool;
+use doors::started::tool_command;
 use std::io::{Error, ErrorKind, Result};
 use std::process::{ExitStatus, Stdio};
 
 /// The output of `program -dc` for `input`, and how it ended.
 pub fn output_of(program: &'static str, input: Stdio, limit: u64) -> Result<(Vec<u8>, ExitStatus)> {
-    let mut child = tool(program)
+    let mut child = tool_command(program)
         .arg("-dc")
         .stdin(input)
         .stdout(Stdio::piped())

@@ -3,12 +3,12 @@
 //! files with the rights of an ordinary user, and only those that work needs: the distribution's, the
 //! programs on PATH, the working directory, and what the experiment names, wherever that lies.
 
-use super::failure::unmet;
+use super::failure::unmet_error;
 use super::scripted;
 use crate::VmError;
 use confine::{Confinement, Export, Restriction, User, View, holds_a_home};
 use doors::read::{Asked, output_of_child};
-use doors::started::tool;
+use doors::started::tool_command;
 use model::Experiment;
 use std::collections::BTreeSet;
 use std::env;
@@ -89,28 +89,28 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
         None => env::var_os("HOME").map(PathBuf::from),
     };
     let mut view = View::default();
-    OF_THE_KERNEL.iter().for_each(|path| view.hide(path));
+    OF_THE_KERNEL.iter().for_each(|path| view.hide_path(path));
     hide_all_but(&mut view, Path::new("/"), &OF_PACKAGES);
     hide_all_but(&mut view, Path::new("/var"), &OF_PACKAGES_IN_VAR);
-    DEVICES.iter().for_each(|path| view.show(path));
+    DEVICES.iter().for_each(|path| view.show_path(path));
     // In containers and on cloud machines it often is for root alone, whom QEMU is not.
     let is_kept = |user: &User| !user.may_use(Path::new(KVM));
     let own_devices = match user.as_ref().is_some_and(is_kept) {
         true => vec![KVM.into()],
         false => {
-            view.show(KVM);
+            view.show_path(KVM);
             Vec::new()
         }
     };
-    let homes: Vec<PathBuf> = home.into_iter().chain(User::homes()).collect();
+    let homes: Vec<PathBuf> = home.into_iter().chain(User::home_directories()).collect();
     // One may be below a directory of packages, as /var/lib/NAME or /opt/NAME.
-    homes.iter().for_each(|home| view.hide(home));
+    homes.iter().for_each(|home| view.hide_path(home));
     if is_root {
         hide_from_guests_of_root(&mut view);
     }
     let show = |view: &mut View, path: &Path| match &user {
         Some(user) => view.show_to(user, path),
-        None => view.show(path),
+        None => view.show_path(path),
     };
     // Where a path leads counts: it may be written with `..`, or be a link.
     let of_root = OF_ROOT.iter().filter(|_| is_root).map(PathBuf::from);
@@ -123,7 +123,7 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
     for path in wanted.paths.iter().filter(is_needed) {
         show(&mut view, path);
     }
-    secrets(&homes).for_each(|secret| view.hide(secret));
+    secrets(&homes).for_each(|secret| view.hide_path(secret));
     for path in &wanted.exposed {
         show(&mut view, path);
     }
@@ -151,8 +151,8 @@ fn guest_user() -> Result<Option<User>, VmError> {
     let Some(name) = env::var(USER_VARIABLE).ok().filter(|name| !name.is_empty()) else {
         return Ok(User::in_place_of_root());
     };
-    let user = User::named(&name).ok_or_else(|| {
-        unmet(
+    let user = User::from_name(&name).ok_or_else(|| {
+        unmet_error(
             &format!("{USER_VARIABLE}={name}"),
             "there is no such user",
             "name a user of /etc/passwd, or leave it unset: who called sudo, else nobody",
@@ -167,18 +167,18 @@ fn hide_all_but(view: &mut View, directory: &Path, shown: &[&str]) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         if !path.is_symlink() && !shown.iter().any(|shown| path == Path::new(shown)) {
-            view.hide(path);
+            view.hide_path(path);
         }
     }
 }
 
 fn hide_from_guests_of_root(view: &mut View) {
-    OF_ROOT.iter().for_each(|path| view.hide(path));
+    OF_ROOT.iter().for_each(|path| view.hide_path(path));
     for entry in fs::read_dir("/etc/ssh").into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if name.starts_with("ssh_host_") && name.ends_with("_key") {
-            view.hide(entry.path());
+            view.hide_path(entry.path());
         }
     }
 }
@@ -205,9 +205,9 @@ pub struct Settled {
 
 impl Settled {
     /// QEMU must be able to read `needed`, whoever it is.
-    pub fn of(asked: Confinement, needed: &[PathBuf]) -> Self {
+    pub fn settle_for(asked: Confinement, needed: &[PathBuf]) -> Self {
         let (works, why) = that_works(asked.clone(), needed);
-        let why = lacking(&asked, &works, works.hides()).map(|lacking| match why {
+        let why = lacking(&asked, &works, works.can_hide()).map(|lacking| match why {
             Some(why) => format!("{lacking} ({why})"),
             None => lacking,
         });
@@ -245,7 +245,7 @@ fn that_works(asked: Confinement, needed: &[PathBuf]) -> (Confinement, Option<St
         own_devices: Vec::new(),
         ..asked.clone()
     };
-    without_user.view.show(KVM);
+    without_user.view.show_path(KVM);
     let without_both = Confinement {
         user: None,
         ..without_mounts.clone()
@@ -257,14 +257,14 @@ fn that_works(asked: Confinement, needed: &[PathBuf]) -> (Confinement, Option<St
     let ways = [without_mounts, without_user, without_both];
     let works = ways
         .into_iter()
-        .find(|way| way.try_out().is_ok() && unreadable(way, needed).is_empty());
+        .find(|way| way.try_out().is_ok() && find_unreadable(way, needed).is_empty());
     (works.unwrap_or(bare), Some(why.to_string()))
 }
 
 /// Which of these a guest cannot read, because of whom QEMU runs as.
-pub fn unreadable(confinement: &Confinement, paths: &[PathBuf]) -> Vec<PathBuf> {
+pub fn find_unreadable(confinement: &Confinement, paths: &[PathBuf]) -> Vec<PathBuf> {
     const SCRIPT: &str = "for p; do [ -r \"$p\" ] && { [ ! -d \"$p\" ] || [ -x \"$p\" ]; } || printf '%s\\0' \"$p\"; done";
-    let mut command = tool("sh");
+    let mut command = tool_command("sh");
     command.args(["-c", SCRIPT, "sh"]).args(paths);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command.stderr(Stdio::piped());
@@ -335,7 +335,7 @@ fn is_named(path: PathBuf) -> bool {
         return false;
     }
     let own = env::var_os("HOME").map(PathBuf::from);
-    let homes: Vec<PathBuf> = own.into_iter().chain(User::homes()).collect();
+    let homes: Vec<PathBuf> = own.into_iter().chain(User::home_directories()).collect();
     !holds_a_home(&path, &homes)
 }
 
@@ -366,7 +366,7 @@ pub fn hidden_in(text: &str, view: &View) -> Vec<PathBuf> {
 }
 
 /// Paths that were asked for by name; `~/` is the home of who asks.
-pub fn exposed(names: &[String], directory: &Path) -> Vec<PathBuf> {
+pub fn exposed_paths(names: &[String], directory: &Path) -> Vec<PathBuf> {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let path = |name: &String| match name.strip_prefix("~/") {
         Some(rest) => home.join(rest),
@@ -392,9 +392,9 @@ mod tests {
 
     fn asked() -> Confinement {
         let mut view = View::default();
-        view.hide("/proc");
+        view.hide_path("/proc");
         Confinement {
-            user: User::named("root"),
+            user: User::from_name("root"),
             view,
             mounts: true,
             restriction: Some(Restriction::default()),
@@ -538,7 +538,7 @@ mod tests {
             return ::tests::skipped("only root's guests are another user's");
         }
         let opened = fs::File::options().read(true).write(true).open(KVM);
-        let settled = Settled::of(confinement(&Wanted::default()).unwrap(), &[]);
+        let settled = Settled::settle_for(confinement(&Wanted::default()).unwrap(), &[]);
         let may_mount = settled.works.mounts;
         assert!(settled.works.user.is_some());
         let can = settled.works.can_use(Path::new(KVM));

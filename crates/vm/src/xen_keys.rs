@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn every_key_is_described() {
         let described: BTreeSet<&str> = KEYS.iter().map(|key| key.name).collect();
-        let read = model::key::accepted::<FileXen>().iter().copied();
+        let read = model::key::accepted_keys::<FileXen>().iter().copied();
         assert_eq!(described, read.collect());
     }
 }

@@ -67,7 +67,7 @@ impl Console {
     }
 
     /// The next whole line; `None` when the time has passed without one.
-    pub fn line(&mut self, limit: Duration) -> io::Result<Option<String>> {
+    pub fn read_line(&mut self, limit: Duration) -> io::Result<Option<String>> {
         let start = Instant::now();
         loop {
             if let Some(at) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -97,7 +97,7 @@ impl Console {
     }
 
     /// The last lines that were printed, in one; of a kernel that ended in a panic those from its reason on.
-    pub fn tail(&self) -> String {
+    pub fn last_lines(&self) -> String {
         let text = String::from_utf8_lossy(&self.tail).into_owned();
         let lines: Vec<&str> = text
             .lines()

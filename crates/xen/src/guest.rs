@@ -1,8 +1,8 @@
 //! Paravirtual guests of one virtual CPU: made paused, started, seen and destroyed.
 
 use crate::console::Console;
-use crate::table::rows;
-use crate::toolstack::{XenError, stored, xl};
+use crate::table::split_rows;
+use crate::toolstack::{XenError, read_store_key, run_xl};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -57,12 +57,12 @@ impl GuestConfig {
     }
 
     /// Makes the guest, which is paused. Its configuration is written into `directory` for xl.
-    pub fn create(&self, directory: &Path) -> Result<Guest, XenError> {
+    pub fn create_guest(&self, directory: &Path) -> Result<Guest, XenError> {
         let file = directory.join(format!("{}.cfg", self.name));
         doors::written::write_file(&file, self.text())
             .map_err(|e| XenError::State(format!("write {}: {e}", file.display())))?;
         // Without -e, xl stays and watches the guest.
-        xl(&["create", "-e", "-p", &file.display().to_string()])?;
+        run_xl(&["create", "-e", "-p", &file.display().to_string()])?;
         Ok(Guest {
             name: self.name.clone(),
         })
@@ -83,16 +83,16 @@ impl Guest {
 
     /// Lets it run.
     pub fn start(&self) -> Result<(), XenError> {
-        xl(&["unpause", &self.name]).map(drop)
+        run_xl(&["unpause", &self.name]).map(drop)
     }
 
     /// Its console, where the daemon of the consoles has it.
-    pub fn console(&self) -> Result<Console, XenError> {
-        let id = xl(&["domid", &self.name])?;
+    pub fn open_console(&self) -> Result<Console, XenError> {
+        let id = run_xl(&["domid", &self.name])?;
         let key = format!("/local/domain/{}/console/tty", id.trim());
         let start = Instant::now();
         loop {
-            match stored(&key) {
+            match read_store_key(&key) {
                 Ok(path) if !path.is_empty() => return Console::open(Path::new(&path)),
                 Err(XenError::NotInstalled(program)) => {
                     return Err(XenError::NotInstalled(program));
@@ -112,7 +112,7 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         // One that stays is named by the next look, and destroyed by the journal.
-        let _ = xl(&["destroy", &self.name]);
+        let _ = run_xl(&["destroy", &self.name]);
     }
 }
 
@@ -131,12 +131,12 @@ pub struct Running {
 
 impl Running {
     /// All domains of the host.
-    pub fn all() -> Result<Vec<Self>, XenError> {
-        Ok(parse(&xl(&["list", "-c"])?))
+    pub fn list_all() -> Result<Vec<Self>, XenError> {
+        Ok(parse(&run_xl(&["list", "-c"])?))
     }
 
     /// How it ended, if it did.
-    pub fn end(&self) -> Option<&'static str> {
+    pub fn end_reason(&self) -> Option<&'static str> {
         let is = |letter| self.state.contains(letter);
         match () {
             () if is('c') => Some("crashed"),
@@ -158,12 +158,12 @@ fn parse(text: &str) -> Vec<Running> {
         }),
         _ => None,
     };
-    rows(text).filter_map(row).collect()
+    split_rows(text).filter_map(row).collect()
 }
 
 /// The CPUs that the virtual CPUs of each domain prefer (soft affinity), as a list or `all`.
 pub fn preferred_cpus() -> Result<Vec<(String, String)>, XenError> {
-    Ok(parse_preferred(&xl(&["vcpu-list"])?))
+    Ok(parse_preferred(&run_xl(&["vcpu-list"])?))
 }
 
 /// Rows such as `schedlab-2   2   0   1   r--   3.9  1-2 / 2`; one that is paused has `-` for its CPU.
@@ -172,17 +172,17 @@ fn parse_preferred(text: &str) -> Vec<(String, String)> {
         [name, _, _, _, _, _, _, "/", soft] => Some((name.to_owned(), soft.to_owned())),
         _ => None,
     };
-    rows(text).filter_map(of_row).collect()
+    split_rows(text).filter_map(of_row).collect()
 }
 
 /// Destroys all guests whose names begin so, and those of ours that have no name yet; gives their
 /// names. It may be done again.
 pub fn destroy_all(prefix: &str) -> Result<Vec<String>, XenError> {
-    let ours = ours(&xl(&["list", "-v"])?, prefix);
+    let ours = ours(&run_xl(&["list", "-v"])?, prefix);
     let mut failed = Ok(());
     for (id, _) in &ours {
         // The others go all the same.
-        failed = failed.and(xl(&["destroy", id]).map(drop));
+        failed = failed.and(run_xl(&["destroy", id]).map(drop));
     }
     let name = |(id, name): (String, String)| match name.as_str() {
         NAMELESS => format!("without a name (ID {id})"),
@@ -202,7 +202,7 @@ fn ours(text: &str, prefix: &str) -> Vec<(String, String)> {
         }
         _ => None,
     };
-    rows(text).filter_map(of_row).collect()
+    split_rows(text).filter_map(of_row).collect()
 }
 
 /// A UUID for the guest of this name, which no other process gives.
@@ -223,11 +223,11 @@ mod tests {
                     schedlab-2                                   2    80     1     ---sc-      13.9         schedlab\n";
         let domains = parse(text);
         assert_eq!(
-            (domains[0].end(), domains[0].pool.as_str()),
+            (domains[0].end_reason(), domains[0].pool.as_str()),
             (None, "Pool-0")
         );
         assert_eq!(
-            (domains[1].end(), domains[1].cpu_seconds),
+            (domains[1].end_reason(), domains[1].cpu_seconds),
             (Some("crashed"), 13.9)
         );
     }

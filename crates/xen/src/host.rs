@@ -2,7 +2,7 @@
 //! built with.
 
 use crate::scheduler::{SCHEDULERS, Scheduler};
-use crate::toolstack::{XenError, xl};
+use crate::toolstack::{XenError, run_xl};
 use std::path::Path;
 
 /// A Xen host.
@@ -21,7 +21,7 @@ pub struct Host {
 impl Host {
     /// The host of this dom0.
     pub fn read() -> Result<Self, XenError> {
-        parse(&xl(&["info"])?)
+        parse(&run_xl(&["info"])?)
             .ok_or_else(|| XenError::State("`xl info` has no CPUs and memory".to_owned()))
     }
 
@@ -49,7 +49,7 @@ fn parse(text: &str) -> Option<Host> {
 
 /// The schedulers that a hypervisor of this version was built with, by the configuration that
 /// distributions put beside it; `None` where there is none.
-pub fn schedulers(root: &Path, version: &str) -> Option<Vec<Scheduler>> {
+pub fn find_schedulers(root: &Path, version: &str) -> Option<Vec<Scheduler>> {
     let series: Vec<&str> = version.split('.').take(2).collect();
     let prefix = format!("xen-{}", series.join("."));
     let entries = std::fs::read_dir(root.join("boot")).ok()?;
@@ -91,12 +91,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let boot = root.path().join("boot");
         std::fs::create_dir(&boot).unwrap();
-        assert_eq!(schedulers(root.path(), "4.17.7"), None);
+        assert_eq!(find_schedulers(root.path(), "4.17.7"), None);
         let text =
             "CONFIG_SCHED_CREDIT=y\nCONFIG_SCHED_CREDIT2=y\n# CONFIG_SCHED_RTDS is not set\n";
         std::fs::write(boot.join("xen-4.17-amd64.config"), text).unwrap();
         std::fs::write(boot.join("xen-4.1-amd64.config"), "").unwrap();
-        let found = schedulers(root.path(), "4.17.7");
+        let found = find_schedulers(root.path(), "4.17.7");
         assert_eq!(found, Some(vec![Scheduler::Credit, Scheduler::Credit2]));
     }
 }

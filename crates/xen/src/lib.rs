@@ -16,9 +16,9 @@ mod toolstack;
 
 pub use console::Console;
 pub use guest::{Guest, GuestConfig, Running, destroy_all, preferred_cpus};
-pub use host::{Host, schedulers};
-pub use pool::{Pool, PoolWanted, Step, pools, put_back_parameters};
-pub use scheduler::{Parameters, Reservation, SCHEDULERS, Scheduler, WEIGHTS, reservations};
+pub use host::{Host, find_schedulers};
+pub use pool::{Pool, PoolWanted, Step, list_pools, put_back_parameters};
+pub use scheduler::{Parameters, Reservation, SCHEDULERS, Scheduler, WEIGHTS, list_reservations};
 pub use toolstack::{XenError, is_there};
 
 /// The pool that every domain is in unless something else was asked for. Dom0 is always in it.

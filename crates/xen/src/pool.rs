@@ -6,8 +6,8 @@
 
 use crate::POOL_0;
 use crate::scheduler::{Parameters, Scheduler};
-use crate::table::rows;
-use crate::toolstack::{XenError, xl};
+use crate::table::split_rows;
+use crate::toolstack::{XenError, run_xl};
 use std::time::{Duration, Instant};
 
 /// Guests that were destroyed have left their pool by then.
@@ -54,15 +54,18 @@ pub enum Step {
 }
 
 /// All pools of the host, Pool-0 first.
-pub fn pools() -> Result<Vec<Pool>, XenError> {
-    parse(&xl(&["cpupool-list"])?, &xl(&["cpupool-list", "-c"])?)
-        .ok_or_else(|| XenError::State("`xl cpupool-list` prints no table of pools".to_owned()))
+pub fn list_pools() -> Result<Vec<Pool>, XenError> {
+    parse(
+        &run_xl(&["cpupool-list"])?,
+        &run_xl(&["cpupool-list", "-c"])?,
+    )
+    .ok_or_else(|| XenError::State("`xl cpupool-list` prints no table of pools".to_owned()))
 }
 
 fn parse(schedulers: &str, cpus: &str) -> Option<Vec<Pool>> {
-    let cpus: Vec<Vec<&str>> = rows(cpus).collect();
+    let cpus: Vec<Vec<&str>> = split_rows(cpus).collect();
     let mut pools = Vec::new();
-    for row in rows(schedulers) {
+    for row in split_rows(schedulers) {
         let [name, _, scheduler, _, domains] = row[..] else {
             return None;
         };
@@ -84,11 +87,11 @@ fn parse(schedulers: &str, cpus: &str) -> Option<Vec<Pool>> {
 impl Pool {
     /// The pool of this name.
     pub fn find(name: &str) -> Result<Option<Self>, XenError> {
-        Ok(pools()?.into_iter().find(|pool| pool.name == name))
+        Ok(list_pools()?.into_iter().find(|pool| pool.name == name))
     }
 
     /// Parameters of its scheduler.
-    pub fn parameters(&self) -> Result<Parameters, XenError> {
+    pub fn read_parameters(&self) -> Result<Parameters, XenError> {
         let scheduler = self.scheduler.parse().ok();
         scheduler.map_or(Ok(Parameters::default()), |scheduler| {
             Parameters::of_pool(scheduler, &self.name)
@@ -103,7 +106,7 @@ impl Pool {
 
 impl PoolWanted {
     /// The step that leads to it from these pools, or why there is none. Nothing is changed.
-    pub fn step(&self, pools: &[Pool]) -> Result<Step, String> {
+    pub fn find_step(&self, pools: &[Pool]) -> Result<Step, String> {
         let Self { name, cpus, .. } = self;
         let there = pools.iter().find(|pool| pool.name == *name);
         let fault = match there {
@@ -174,7 +177,7 @@ impl PoolWanted {
     }
 
     /// Takes a step that [`PoolWanted::step`] found.
-    pub fn take(&self, step: &Step) -> Result<(), XenError> {
+    pub fn take_step(&self, step: &Step) -> Result<(), XenError> {
         if let Step::Replace(pool) = step {
             remove(pool)?;
         }
@@ -185,7 +188,7 @@ impl PoolWanted {
                 self.cpus.as_deref().unwrap_or_default(),
             )?;
         }
-        self.parameters.set(self.scheduler, &self.name)
+        self.parameters.set_for_pool(self.scheduler, &self.name)
     }
 
     /// Puts back what a step that made a pool changed: the pool that was there before, with its
@@ -236,22 +239,22 @@ pub fn put_back_parameters(
     let (Some(pool), Ok(scheduler)) = (pool, scheduler.parse::<Scheduler>()) else {
         return Ok(false);
     };
-    let differs = parameters.differs(pool.parameters()?);
+    let differs = parameters.is_different(pool.read_parameters()?);
     if differs {
-        parameters.set(scheduler, name)?;
+        parameters.set_for_pool(scheduler, name)?;
     }
     Ok(differs)
 }
 
 fn make(name: &str, scheduler: &str, cpus: &[u32]) -> Result<(), XenError> {
     for cpu in cpus {
-        xl(&["cpupool-cpu-remove", POOL_0, &cpu.to_string()])?;
+        run_xl(&["cpupool-cpu-remove", POOL_0, &cpu.to_string()])?;
     }
     let quoted: Vec<String> = cpus.iter().map(|cpu| format!("\"{cpu}\"")).collect();
     let name = format!("name=\"{name}\"");
     let scheduler = format!("sched=\"{scheduler}\"");
     let cpus = format!("cpus=[{}]", quoted.join(","));
-    let made = xl(&["cpupool-create", &name, &scheduler, &cpus]).map(drop);
+    let made = run_xl(&["cpupool-create", &name, &scheduler, &cpus]).map(drop);
     if made.is_err() {
         // The CPUs are in no pool now.
         let _ = give_back_free();
@@ -263,11 +266,11 @@ fn make(name: &str, scheduler: &str, cpus: &[u32]) -> Result<(), XenError> {
 fn remove(pool: &Pool) -> Result<(), XenError> {
     let before = slow_down(pool);
     let start = Instant::now();
-    while let Err(error) = xl(&["cpupool-destroy", &pool.name]) {
+    while let Err(error) = run_xl(&["cpupool-destroy", &pool.name]) {
         if start.elapsed() > EMPTY_LIMIT {
             if let Some(before) = before {
                 // The pool stays, as it was.
-                before.set(Scheduler::Credit, &pool.name)?;
+                before.set_for_pool(Scheduler::Credit, &pool.name)?;
             }
             return Err(error);
         }
@@ -291,7 +294,7 @@ fn slow_down(pool: &Pool) -> Option<Parameters> {
         ..Parameters::default()
     };
     // Without it the pool is removed all the same.
-    let _ = rare.set(Scheduler::Credit, &pool.name);
+    let _ = rare.set_for_pool(Scheduler::Credit, &pool.name);
     // The timer is set already, by the slice that was.
     std::thread::sleep(LOOK);
     before
@@ -300,12 +303,12 @@ fn slow_down(pool: &Pool) -> Option<Parameters> {
 /// CPUs that are in no pool go to Pool-0; gives whether any did. One that is offline stays.
 fn give_back_free() -> Result<bool, XenError> {
     let ids = crate::host::Host::read()?.cpu_ids;
-    let before = free(0..ids, &pools()?);
+    let before = free(0..ids, &list_pools()?);
     for cpu in &before {
         // xl ends in order also where it could not add one.
-        let _ = xl(&["cpupool-cpu-add", POOL_0, &cpu.to_string()]);
+        let _ = run_xl(&["cpupool-cpu-add", POOL_0, &cpu.to_string()]);
     }
-    Ok(!before.is_empty() && free(0..ids, &pools()?) != before)
+    Ok(!before.is_empty() && free(0..ids, &list_pools()?) != before)
 }
 
 /// Fails where CPUs that were taken are in no pool.
@@ -313,7 +316,7 @@ fn check_back(taken: &[u32]) -> Result<(), XenError> {
     if taken.is_empty() {
         return Ok(());
     }
-    let lost = free(taken.iter().copied(), &pools()?);
+    let lost = free(taken.iter().copied(), &list_pools()?);
     match lost.is_empty() {
         true => Ok(()),
         false => Err(XenError::State(format!(
@@ -374,31 +377,32 @@ mod tests {
     fn a_pool_that_matches_is_used_and_one_that_is_missing_is_made_of_cpus_of_pool_0() {
         let pools = pools();
         let same = wanted("schedlab", Scheduler::Credit, Some(&[1]));
-        assert_eq!(same.step(&pools), Ok(Step::Use));
+        assert_eq!(same.find_step(&pools), Ok(Step::Use));
         let new = wanted("other", Scheduler::Credit2, Some(&[2]));
-        assert_eq!(new.step(&pools), Ok(Step::Make));
+        assert_eq!(new.find_step(&pools), Ok(Step::Make));
         let unnamed = wanted("schedlab", Scheduler::Credit, None);
-        assert_eq!(unnamed.step(&pools), Ok(Step::Use));
+        assert_eq!(unnamed.find_step(&pools), Ok(Step::Use));
     }
 
     #[test]
     fn a_pool_that_differs_is_made_anew_only_when_nobody_is_in_it() {
         let mut pools = pools();
         let other = wanted("schedlab", Scheduler::Credit2, Some(&[1]));
-        let why = other.step(&pools).unwrap_err();
+        let why = other.find_step(&pools).unwrap_err();
         assert!(
             why.contains("credit and not credit2") && why.contains("2 domains"),
             "{why}"
         );
         pools[1].domains = 0;
-        assert_eq!(other.step(&pools), Ok(Step::Replace(pools[1].clone())));
+        assert_eq!(other.find_step(&pools), Ok(Step::Replace(pools[1].clone())));
     }
 
     #[test]
     fn what_may_not_be_made_is_refused_with_the_reason() {
         let pools = pools();
-        let why =
-            |name: &str, scheduler, cpus| wanted(name, scheduler, cpus).step(&pools).unwrap_err();
+        let why = |name: &str, scheduler, cpus| {
+            wanted(name, scheduler, cpus).find_step(&pools).unwrap_err()
+        };
         assert!(why("Pool-0", Scheduler::Credit, None).contains("never changed"));
         assert!(why("Pool-0", Scheduler::Credit2, Some(&[0])).contains("never changed"));
         assert!(why("moon", Scheduler::Credit, None).contains("no pool moon"));

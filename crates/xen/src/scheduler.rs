@@ -1,6 +1,6 @@
 //! Schedulers of the hypervisor and their parameters, as xl(1) sets and prints them.
 
-use crate::toolstack::{XenError, xl};
+use crate::toolstack::{XenError, run_xl};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -31,9 +31,9 @@ pub const WEIGHTS: RangeInclusive<u32> = 1..=65_535;
 
 impl Scheduler {
     /// Keeps a guest to so many percent of a CPU, where the scheduler has caps.
-    pub fn cap(self, domain: &str, percent: u32) -> Result<(), XenError> {
+    pub fn cap_domain(self, domain: &str, percent: u32) -> Result<(), XenError> {
         match self.command().filter(|_| self.has_weights()) {
-            Some(command) => xl(&[command, "-d", domain, "-c", &percent.to_string()]).map(drop),
+            Some(command) => run_xl(&[command, "-d", domain, "-c", &percent.to_string()]).map(drop),
             None => Ok(()),
         }
     }
@@ -67,7 +67,7 @@ impl Scheduler {
     /// has no weights.
     pub fn of_guests(self, pool: &str) -> Result<Vec<(String, u32, u32)>, XenError> {
         match self.command().filter(|_| self.has_weights()) {
-            Some(command) => Ok(weights(&xl(&[command, "-p", pool])?)),
+            Some(command) => Ok(weights(&run_xl(&[command, "-p", pool])?)),
             None => Ok(Vec::new()),
         }
     }
@@ -137,14 +137,14 @@ impl Parameters {
     }
 
     /// Does a pool that has the others not have these? One that is not set differs from nothing.
-    pub fn differs(&self, others: Parameters) -> bool {
+    pub fn is_different(&self, others: Parameters) -> bool {
         let differs = |wanted: Option<u32>, found: Option<u32>| wanted.is_some() && wanted != found;
         differs(self.timeslice_ms, others.timeslice_ms)
             || differs(self.ratelimit_us, others.ratelimit_us)
     }
 
     /// Sets them for a pool.
-    pub fn set(&self, scheduler: Scheduler, pool: &str) -> Result<(), XenError> {
+    pub fn set_for_pool(&self, scheduler: Scheduler, pool: &str) -> Result<(), XenError> {
         let Some(command) = scheduler.command().filter(|_| !self.is_empty()) else {
             return Ok(());
         };
@@ -157,13 +157,13 @@ impl Parameters {
         if let Some(limit) = &limit {
             args.extend(["-r", limit]);
         }
-        xl(&args).map(drop)
+        run_xl(&args).map(drop)
     }
 
     /// The parameters that a pool has now.
     pub fn of_pool(scheduler: Scheduler, pool: &str) -> Result<Self, XenError> {
         match scheduler.command().filter(|_| scheduler.has_weights()) {
-            Some(command) => Ok(parse(&xl(&[command, "-s", "-p", pool])?)),
+            Some(command) => Ok(parse(&run_xl(&[command, "-s", "-p", pool])?)),
             None => Ok(Parameters::default()),
         }
     }
@@ -197,7 +197,7 @@ impl Reservation {
     /// Sets it for all virtual CPUs of a domain in a pool of rtds. With Xen 4.17 a domain of
     /// another pool than `Pool-0` has the usual one, whatever `budget` and `period` its
     /// configuration has.
-    pub fn give(&self, domain: &str) -> Result<(), XenError> {
+    pub fn set_for_domain(&self, domain: &str) -> Result<(), XenError> {
         let numbers = [self.period_us, self.budget_us].map(|us| us.to_string());
         let [period, budget] = &numbers;
         let extratime = if self.extratime { "1" } else { "0" };
@@ -214,13 +214,13 @@ impl Reservation {
             "-e",
             extratime,
         ];
-        xl(&args).map(drop)
+        run_xl(&args).map(drop)
     }
 }
 
 /// Reservation of each virtual CPU in all pools of rtds, with the name of its domain.
-pub fn reservations() -> Result<Vec<(String, Reservation)>, XenError> {
-    Ok(parse_reservations(&xl(&["sched-rtds", "-v", "all"])?))
+pub fn list_reservations() -> Result<Vec<(String, Reservation)>, XenError> {
+    Ok(parse_reservations(&run_xl(&["sched-rtds", "-v", "all"])?))
 }
 
 /// Rows such as `schedlab-1    1    0    10000    4000    yes`: the period, then the budget.
@@ -236,7 +236,7 @@ fn parse_reservations(text: &str) -> Vec<(String, Reservation)> {
         )),
         _ => None,
     };
-    crate::table::rows(text).filter_map(of_row).collect()
+    crate::table::split_rows(text).filter_map(of_row).collect()
 }
 
 /// Rows such as `schedlab-1    1    256    0`.
@@ -245,7 +245,7 @@ fn weights(text: &str) -> Vec<(String, u32, u32)> {
         [name, _, weight, cap] => Some((name.to_owned(), weight.parse().ok()?, cap.parse().ok()?)),
         _ => None,
     };
-    crate::table::rows(text).filter_map(of_row).collect()
+    crate::table::split_rows(text).filter_map(of_row).collect()
 }
 
 #[cfg(test)]
@@ -275,10 +275,10 @@ mod tests {
             timeslice_ms,
             ratelimit_us,
         };
-        assert!(!of(None, None).differs(of(Some(30), Some(1000))));
-        assert!(!of(Some(30), None).differs(of(Some(30), Some(1000))));
-        assert!(of(Some(5), None).differs(of(Some(30), Some(1000))));
-        assert!(of(None, Some(0)).differs(of(Some(30), None)));
+        assert!(!of(None, None).is_different(of(Some(30), Some(1000))));
+        assert!(!of(Some(30), None).is_different(of(Some(30), Some(1000))));
+        assert!(of(Some(5), None).is_different(of(Some(30), Some(1000))));
+        assert!(of(None, Some(0)).is_different(of(Some(30), None)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tables as xl prints them: a line of headings, and rows of words.
 
 /// The words of each row below the line that begins with `Name`.
-pub fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
+pub fn split_rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines()
         .skip_while(|line| !line.starts_with("Name"))
         .skip(1)

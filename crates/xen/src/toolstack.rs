@@ -1,7 +1,7 @@
 //! Programs of the toolstack, run to their end.
 
 use doors::read::{Asked, NoOutput, output_within};
-use doors::started::tool;
+use doors::started::tool_command;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Output;
@@ -42,12 +42,12 @@ pub fn is_there(root: &Path) -> bool {
 }
 
 /// Standard output of `xl ARGS`.
-pub(crate) fn xl(args: &[&str]) -> Result<String, XenError> {
+pub(crate) fn run_xl(args: &[&str]) -> Result<String, XenError> {
     run(XL, args)
 }
 
 /// The value of a key of the store.
-pub(crate) fn stored(key: &str) -> Result<String, XenError> {
+pub(crate) fn read_store_key(key: &str) -> Result<String, XenError> {
     Ok(run(XENSTORE_READ, &[key])?.trim().to_owned())
 }
 
@@ -56,7 +56,7 @@ fn run(program: &'static str, args: &[&str]) -> Result<String, XenError> {
         command: format!("{program} {}", args.join(" ")),
         why,
     };
-    let mut command = tool(program);
+    let mut command = tool_command(program);
     command.args(args).env("LC_ALL", "C");
     let asked = Asked {
         time: CALL_LIMIT,

@@ -9,7 +9,7 @@ use crate::results::fast_directory;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use results::ResultSet;
-use results::capsule::{Limits, check_sums, unpack};
+use results::capsule::{Limits, check_sums, unpack_capsule};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub fn capsule(input: &[u8]) {
     fs::write(&file, gzipped(input)).expect("room for it");
     let into = dir.path().join("into");
     fs::create_dir(&into).expect("a new directory");
-    let unpacked = unpack(&file, &into, LIMITS, &AtomicBool::new(false));
+    let unpacked = unpack_capsule(&file, &into, LIMITS, &AtomicBool::new(false));
     let bytes = look_through(&into);
     assert!(bytes <= LIMITS.bytes, "{bytes} bytes");
     let names = fs::read_dir(dir.path()).expect("it is there").count();

@@ -30,10 +30,10 @@ pub fn is_whole(experiment: &Experiment) {
     if once * u64::from(experiment.stop.max_blocks) > MOST_PLANNED {
         return;
     }
-    let planned = schedule::plan(experiment);
+    let planned = schedule::plan_blocks(experiment);
     planned.check(experiment).expect("a plan of the experiment");
     schedule::block_ns(experiment, &planned);
-    schedule::warnings(experiment, &planned, None);
+    schedule::experiment_warnings(experiment, &planned, None);
 }
 
 /// The error with its picture of the file has nothing that a terminal obeys, but for the

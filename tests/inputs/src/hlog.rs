@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::ZlibEncoder;
 use hdrhistogram::Histogram;
-use report::hlog::{add_log, count_intervals, intervals};
+use report::hlog::{add_log, count_intervals, read_intervals};
 use std::io::Read;
 
 const V2_COMPRESSED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
@@ -30,7 +30,7 @@ fn log(text: &[u8]) {
     if add_log(text, &mut histogram, &mut buffer).is_ok() {
         // Adding the intervals one by one finds the same.
         let mut samples = 0u64;
-        for interval in intervals(text) {
+        for interval in read_intervals(text) {
             let mut one = empty();
             let interval = interval.expect("it was added before");
             interval

@@ -16,7 +16,7 @@ pub fn imports(input: &[u8]) {
     let path = Path::new("x");
     let mut imported = Imported::default();
     let read = match reader % 9 {
-        0 => import::schedtests::figures(path, text).map(|figures| {
+        0 => import::schedtests::read_figures(path, text).map(|figures| {
             assert!(
                 figures
                     .iter()
@@ -28,7 +28,7 @@ pub fn imports(input: &[u8]) {
         3 => import::mmtests::read_export(path, text, &mut imported),
         4 => import::mmtests::schbench_log(path, text).map(drop),
         5 => import::schedbench::read_text(path, text, &mut imported),
-        6 => import::schbench::read_text(path, text).map(|read| imported.add(read.run)),
+        6 => import::schbench::read_text(path, text).map(|read| imported.add_run(read.run)),
         7 => import::perf_stat::add_text(path, text, "x", &mut imported),
         _ => import::ltp::add_text(path, text, None, &mut imported),
     };
@@ -38,7 +38,7 @@ pub fn imports(input: &[u8]) {
     if imported.runs.is_empty() {
         return;
     }
-    match Converted::of(imported, path, Options::default()) {
+    match Converted::from_imported(imported, path, Options::default()) {
         Ok(converted) => is_whole(&converted),
         Err(error) => is_shown(&error),
     }

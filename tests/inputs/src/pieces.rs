@@ -53,9 +53,9 @@ pub fn server_requests(input: &[u8]) {
 fn answered(pieces: &[&[u8]]) -> (Vec<u8>, bool) {
     let (mut session, store) = (Session::default(), Store::default());
     for piece in pieces {
-        session.take(piece, &store);
+        session.take_bytes(piece, &store);
     }
-    (session.answers().to_vec(), session.is_over())
+    (session.pending_answers().to_vec(), session.is_over())
 }
 
 /// The lengths of the pieces, in turn.
@@ -95,7 +95,7 @@ fn verdict<R, A: Answer<R>>(mut answer: A, request: R, pieces: &[&[u8]]) -> Verd
     let mut taken = Ok(Taken::More);
     for piece in pieces {
         taken = match taken {
-            Ok(Taken::More) => answer.take(piece),
+            Ok(Taken::More) => answer.take_bytes(piece),
             Ok(Taken::Done(_)) => Err(Fault::Garbage),
             Err(fault) => Err(fault),
         };

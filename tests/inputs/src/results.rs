@@ -50,23 +50,23 @@ fn reported(format: &Format, table: &Table, results: &ResultSet) {
         full: true,
         ..Options::default()
     };
-    let text = format.render(table, results, &options);
+    let text = format.render_report(table, results, &options);
     let text = text.expect("every table can be rendered").into_string();
     is_plain(&text.replace('\t', ""));
     if format.name == "json" {
-        let verified = verify::report(results, &text).expect("it is JSON");
+        let verified = verify::verify_report(results, &text).expect("it is JSON");
         assert_eq!(verified.differences, [], "it agrees with itself");
     }
 }
 
 fn histograms(results: &ResultSet) {
     report::hgrm_files(results);
-    verify::histograms(results, &|_, _, _| Some("wakeup"));
+    verify::verify_histograms(results, &|_, _, _| Some("wakeup"));
 }
 
 fn compared(results: &ResultSet) {
     let side = |label| Side { label, results };
-    is_plain(&side_by_side(side("a"), side("b"), true).text(100));
+    is_plain(&side_by_side(side("a"), side("b"), true).to_text(100));
 }
 
 fn forecast(results: &ResultSet) {
@@ -78,13 +78,13 @@ fn forecast(results: &ResultSet) {
         times_ns: vec![1, u64::MAX],
         effect: Some(0.01),
     };
-    is_plain(&Forecast::new(&results.experiment, &[source, source], &question).text());
+    is_plain(&Forecast::new(&results.experiment, &[source, source], &question).to_text());
 }
 
 /// The checks of `run --resume`.
 fn resumed(results: &ResultSet) {
     let trials: Vec<_> = results.trials.iter().map(|s| s.trial.clone()).collect();
-    runner::unexplained(
+    runner::find_unexplained(
         &results.experiment,
         &results.plan,
         &trials,

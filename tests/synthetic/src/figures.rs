@@ -122,7 +122,7 @@ impl Maker {
                 true => tail * self.noise.trial.random::<f64>().powf(-0.45),
                 false => 1.0,
             };
-            histogram.saturating_record(model::whole(middle * factor) + 1);
+            histogram.saturating_record(model::truncate_to_u64(middle * factor) + 1);
         }
         histogram
     }

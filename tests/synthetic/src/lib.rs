@@ -141,17 +141,18 @@ fn evidence(scenario: &Scenario, planned: &PlannedTrial) -> Evidence {
         facts: Vec::new(),
     };
     let release = &scenario.system.kernel_release;
-    let kernel = Fact::found(readings::KERNEL_RELEASE, release).wants(release);
+    let kernel = Fact::new(readings::KERNEL_RELEASE, release).with_wanted(release);
     let tunables = arm.tunables.iter();
-    let tunables =
-        tunables.map(|(name, value)| Fact::found(readings::tunable(name), value).wants(value));
+    let tunables = tunables.map(|(name, value)| {
+        Fact::new(readings::tunable_fact_name(name), value).with_wanted(value)
+    });
     Evidence {
         points: vec![
             point(Phase::Before, 900_000_000),
             point(Phase::During, 2_100_000_000),
             point(Phase::After, 6_150_000_000),
         ],
-        facts: [kernel, readings::scheduler(None)]
+        facts: [kernel, readings::scheduler_fact(None)]
             .into_iter()
             .chain(tunables)
             .collect(),

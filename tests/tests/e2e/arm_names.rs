@@ -22,7 +22,7 @@ fn an_arm_that_names_another_scheduler_than_the_kernels_own_is_refused() {
     let refused = bench.run(&["run", "-a", "default", "-a", other, "--wait", "--", "true"]);
     expect_code(&refused, 3);
     let said = stderr(&refused);
-    let wanted = format!("this kernel's own scheduler is {}", found.shown());
+    let wanted = format!("this kernel's own scheduler is {}", found.display_name());
     assert!(said.contains(&wanted), "{said}");
     assert!(
         said.contains(&format!("write `{}`", found.name())),

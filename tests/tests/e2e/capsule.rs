@@ -38,7 +38,8 @@ fn unpacked() -> (Bench, PathBuf) {
     let into = bench.path("capsule");
     fs::create_dir(&into).unwrap();
     let limits = results::capsule::Limits::default();
-    results::capsule::unpack(&bench.path("stored.tar.gz"), &into, limits, &false.into()).unwrap();
+    results::capsule::unpack_capsule(&bench.path("stored.tar.gz"), &into, limits, &false.into())
+        .unwrap();
     (bench, into.join("stored"))
 }
 
@@ -412,8 +413,13 @@ fn a_signature_is_of_these_bytes_and_of_this_kind_only() {
     let into = bench.path("capsule");
     fs::create_dir(&into).unwrap();
     let limits = results::capsule::Limits::default();
-    let dir = results::capsule::unpack(&bench.path("stored.tar.gz"), &into, limits, &false.into())
-        .unwrap();
+    let dir = results::capsule::unpack_capsule(
+        &bench.path("stored.tar.gz"),
+        &into,
+        limits,
+        &false.into(),
+    )
+    .unwrap();
     let verified = || bench.run(&["verify", "capsule/stored", "--signer", "signers"]);
     expect_code(&verified(), 0);
     // By the right key, but as the signature of a file or of a mail.

@@ -67,7 +67,9 @@ impl Daemon {
     }
 
     fn command(&self) -> String {
-        tasks::stat(Path::new(ROOT), self.pid()).unwrap().command
+        tasks::read_stat(Path::new(ROOT), self.pid())
+            .unwrap()
+            .command
     }
 
     fn nice(&self) -> i32 {
@@ -222,7 +224,9 @@ pick = "rate"
     assert_eq!(found(&results, "nice", "nice"), ["10"]);
     let counted = results.trials.iter().filter(|stored| stored.trial.is_ok());
     let windows = counted.filter_map(|stored| stored.trial.result.windows.as_ref());
-    let windows: Vec<usize> = windows.map(|windows| windows.counted().len()).collect();
+    let windows: Vec<usize> = windows
+        .map(|windows| windows.counted_pairs().len())
+        .collect();
     assert!(
         windows.len() >= 2 && windows.iter().all(|n| *n > 0),
         "{windows:?}"

@@ -38,7 +38,7 @@ fn scenario(seed: u64, throughput: f64) -> Scenario {
         .into();
     scenario.failed_attempts.clear();
     scenario.warnings.clear();
-    scenario.plan = schedule::plan(&scenario.experiment);
+    scenario.plan = schedule::plan_blocks(&scenario.experiment);
     scenario
 }
 
@@ -91,7 +91,7 @@ impl Made {
         for (name, seed) in [("stored", 5), ("new", 6)] {
             let mut scenario = scenario(seed, throughput);
             change(&mut scenario);
-            scenario.plan = schedule::plan(&scenario.experiment);
+            scenario.plan = schedule::plan_blocks(&scenario.experiment);
             synthetic::write(&bench.path(name), &scenario).expect("results");
         }
         Made { bench }

@@ -84,9 +84,9 @@ fn evidence_of_the_policy_is_in_every_trial() {
         .iter()
         .find(|t| t.trial.arm == "batch")
         .expect("measured");
-    let policy = Fact::found("policy", "batch")
-        .of(&Role::Load)
-        .wants("batch");
+    let policy = Fact::new("policy", "batch")
+        .about_role(&Role::Load)
+        .with_wanted("batch");
     let facts = &batch.trial.result.evidence.facts;
     assert!(facts.contains(&policy), "{facts:?}");
 }

@@ -33,7 +33,7 @@ min-blocks = 2
 
 fn no_tracefs() -> bool {
     let missing = match is_root() {
-        true => sched_trace::missing(Path::new("/")).map(|why| why.to_string()),
+        true => sched_trace::find_obstacle(Path::new("/")).map(|why| why.to_string()),
         false => Some("it needs root".to_owned()),
     };
     if let Some(why) = &missing {
@@ -186,7 +186,7 @@ fn of_all_trials_of_an_arm_the_worst_is_kept_and_shown() {
     if no_tracefs() {
         return;
     }
-    let rings = || sched_trace::names(Path::new("/")).unwrap();
+    let rings = || sched_trace::ring_names(Path::new("/")).unwrap();
     let before = rings();
     let bench = Bench::default();
     let file = bench.file("e.toml", EXPERIMENT);

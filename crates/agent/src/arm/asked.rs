@@ -54,7 +54,7 @@ impl Asked {
     /// Says in the fact what is asked, unless that is known more exactly already.
     pub(crate) fn put_into(&self, fact: &mut Fact) {
         if fact.wanted.is_none() && self.is_about(fact) {
-            fact.wanted = Some(self.value.wanted(&fact.found));
+            fact.wanted = Some(self.value.wanted_value(&fact.found));
         }
     }
 
@@ -66,8 +66,10 @@ impl Asked {
             return Err(format!("the {} was not read", self.as_fact("").name()));
         }
         let differs = |fact: &&Fact| {
-            let wanted = self.value.wanted(&fact.found);
-            self.as_fact(&fact.found).wants(wanted).disagrees()
+            let wanted = self.value.wanted_value(&fact.found);
+            self.as_fact(&fact.found)
+                .with_wanted(wanted)
+                .find_disagreement()
         };
         found.iter().find_map(differs).map_or(Ok(()), Err)
     }
@@ -84,7 +86,7 @@ impl Asked {
 
 impl Value {
     /// The value that a fact needs, beside the one that was found.
-    pub(crate) fn wanted(&self, found: &str) -> String {
+    pub(crate) fn wanted_value(&self, found: &str) -> String {
         match self {
             Value::Is(value) => value.clone(),
             Value::Scheduler { name, version } => wanted_scheduler(name, version.as_deref(), found),
@@ -119,7 +121,7 @@ mod tests {
     /// Name that an arm with this scheduler wants, where the kernel names that one.
     fn wanted(name: &str, version: Option<&str>, found: &str) -> String {
         let (name, version) = (name.to_owned(), version.map(str::to_owned));
-        Value::Scheduler { name, version }.wanted(found)
+        Value::Scheduler { name, version }.wanted_value(found)
     }
 
     #[test]

@@ -65,8 +65,8 @@ impl Ingredient for BuiltIn {
         if wanted != found.scheduler {
             let what = format!(
                 "this kernel's own scheduler is {}, not {} ({})",
-                found.scheduler.shown(),
-                wanted.shown(),
+                found.scheduler.display_name(),
+                wanted.display_name(),
                 found.because
             );
             let remedy = format!(
@@ -79,13 +79,13 @@ impl Ingredient for BuiltIn {
         problems
     }
 
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
-        let wanted = of_arm(arm).map(|scheduler| Wanted::Is(scheduler.shown().to_owned()));
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
+        let wanted = of_arm(arm).map(|scheduler| Wanted::Is(scheduler.display_name().to_owned()));
         let asked = wanted.map(|wanted| Asked::of_machine(FAIR_SCHEDULER, wanted));
         asked.into_iter().collect()
     }
 
-    fn change<'a>(&self, _: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, _: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         Some(Box::new(Unchanged))
     }
 }
@@ -99,7 +99,7 @@ struct Unchanged;
 impl Change for Unchanged {
     fn facts(&self, at: &At) -> Vec<Fact> {
         let found = fair::read(at.root);
-        let fact = found.map(|found| Fact::found(FAIR_SCHEDULER, found.scheduler.shown()));
+        let fact = found.map(|found| Fact::new(FAIR_SCHEDULER, found.scheduler.display_name()));
         fact.into_iter().collect()
     }
 }

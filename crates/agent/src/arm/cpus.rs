@@ -120,12 +120,12 @@ impl Ingredient for RoleCpus {
         problems
     }
 
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
         let cpus = of_arm(arm).map(|cpus| Asked::of_role(&arm.to, CPUS, list(&cpus)));
         cpus.into_iter().collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         of_arm(arm)?;
         Some(Box::new(Kept { role: &arm.to }))
     }
@@ -150,11 +150,13 @@ pub fn of_role<'a>(arm: &'a Arm, role: &Role) -> Option<&'a str> {
 /// inherits them.
 pub fn keep_tree(root: &Path, pid: Pid, text: &str) -> Result<(), String> {
     let threads = tasks::threads_of_tree(root, pid, usize::MAX);
-    threads.into_iter().try_for_each(|tid| keep(tid, text))
+    threads
+        .into_iter()
+        .try_for_each(|tid| keep_thread_on(tid, text))
 }
 
 /// Keeps one thread to these CPUs. One that has ended is fine.
-pub fn keep(tid: Pid, text: &str) -> Result<(), String> {
+pub fn keep_thread_on(tid: Pid, text: &str) -> Result<(), String> {
     let mut set = CpuSet::new();
     for cpu in parse_cpu_list(text)? {
         if cpu as usize >= CpuSet::MAX_CPU {
@@ -198,7 +200,7 @@ impl Change for Kept<'_> {
         let found: Vec<String> = found.into_iter().collect();
         match found.is_empty() {
             true => Vec::new(),
-            false => vec![Fact::found(CPUS, found.join(" and ")).of(self.role)],
+            false => vec![Fact::new(CPUS, found.join(" and ")).about_role(self.role)],
         }
     }
 }

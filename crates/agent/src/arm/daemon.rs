@@ -78,12 +78,12 @@ impl Ingredient for OfDaemon {
             .collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         let daemon = arm.daemon.as_ref()?;
         Some(Box::new(Changed {
             arm,
             daemon,
-            given: Given::of(arm),
+            given: Given::from_arm(arm),
             before: Vec::new(),
             files: Vec::new(),
         }))
@@ -92,7 +92,7 @@ impl Ingredient for OfDaemon {
 
 /// Refuses what finds nothing on any machine.
 fn check_value(daemon: &Daemon) -> Result<(), Invalid> {
-    let (key, text) = daemon.parts();
+    let (key, text) = daemon.key_and_text();
     let is_word = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_right = match daemon {
         Daemon::Cgroup(path) => !path.is_empty() && !path.split('/').any(|part| part == ".."),
@@ -124,7 +124,7 @@ fn check_keys(arm: &Arm, daemon: &Daemon) -> Result<(), Invalid> {
         ingredient.write(arm, &mut keys);
         !keys.is_empty() && !roles.is_empty() && !roles.contains(&Role::Daemon)
     };
-    if let Some(ingredient) = INGREDIENTS.all().find(is_refused) {
+    if let Some(ingredient) = INGREDIENTS.iter().find(is_refused) {
         let what = format!("a process that runs cannot be given {}", ingredient.name());
         return Err(Invalid::new(ingredient.name(), what)
             .with_remedy("a daemon takes policy and cpus, and by its cgroup weight and quota"));
@@ -162,7 +162,7 @@ fn lacks(root: &Path, arm: &Arm, daemon: &Daemon) -> Result<(), NoDaemon> {
             return Err(no(what, "run as root"));
         }
     }
-    match Given::of(arm).is_nothing() || rustix::process::geteuid().is_root() {
+    match Given::from_arm(arm).is_nothing() || rustix::process::geteuid().is_root() {
         true => Ok(()),
         false => Err(no(
             format!("the threads of {daemon} are changed and put back as root only"),
@@ -187,7 +187,7 @@ fn group(root: &Path, arm: &Arm, below: Option<&Path>) -> Result<Option<Cgroup>,
                  `systemctl set-property UNIT CPUAccounting=yes`), or leave out weight and quota"
             .to_owned(),
     };
-    let group = Cgroup::at(root, below).ok_or_else(|| {
+    let group = Cgroup::find_group(root, below).ok_or_else(|| {
         let path = below.display();
         lack(format!(
             "/{path} is no group of the controller for CPU time"
@@ -221,7 +221,8 @@ impl Changed<'_> {
             let undo = Undo::PutBackThreads(before.clone());
             journal.record(undo).map_err(|e| e.to_string())
         };
-        let given = threads::give(root, self.daemon, &self.given, &mut self.before, record);
+        let given =
+            threads::change_threads(root, self.daemon, &self.given, &mut self.before, record);
         given.map_err(|why| Stop::Void(format!("{}: {why}", self.daemon)))
     }
 
@@ -248,7 +249,10 @@ impl Changed<'_> {
     /// Policies and CPUs of all its threads, as the kernel has them.
     fn facts_of_threads(&self, root: &Path, processes: &[Pid]) -> Vec<Fact> {
         let (mut policies, mut cpus) = (Vec::new(), BTreeSet::new());
-        for tid in processes.iter().flat_map(|pid| tasks::threads(root, *pid)) {
+        for tid in processes
+            .iter()
+            .flat_map(|pid| tasks::list_threads(root, *pid))
+        {
             // A thread that ended meanwhile has neither.
             let Ok(policy) = collect::policy::read(tid) else {
                 continue;
@@ -260,22 +264,22 @@ impl Changed<'_> {
             });
             cpus.extend(super::cpus::cpus_of(tid));
         }
-        let mut facts = readings::policies(&policies);
+        let mut facts = readings::policy_facts(&policies);
         if self.given.cpus.is_some() && !cpus.is_empty() {
-            facts.push(Fact::found(CPUS, joined(cpus)));
+            facts.push(Fact::new(CPUS, joined(cpus)));
         }
         facts
     }
 
     fn facts_of_group(&self, root: &Path, below: Option<&Path>) -> Vec<Fact> {
-        let Some(group) = below.and_then(|below| Cgroup::at(root, below)) else {
+        let Some(group) = below.and_then(|below| Cgroup::find_group(root, below)) else {
             return Vec::new();
         };
         let wanted = settings(self.arm);
         let weight = wanted.weight.and_then(|_| group.weight());
-        let weight = weight.map(|weight| Fact::found(WEIGHT, weight.to_string()));
+        let weight = weight.map(|weight| Fact::new(WEIGHT, weight.to_string()));
         let quota = wanted.quota.and_then(|_| group.quota());
-        let quota = quota.map(|quota| Fact::found(QUOTA, quota.to_string()));
+        let quota = quota.map(|quota| Fact::new(QUOTA, quota.to_string()));
         weight.into_iter().chain(quota).collect()
     }
 }
@@ -319,16 +323,16 @@ impl Change for Changed<'_> {
             return Vec::new();
         };
         let names = daemon::names(at.root, &found.processes);
-        let mut facts = vec![Fact::found(PROCESSES, joined(names))];
+        let mut facts = vec![Fact::new(PROCESSES, joined(names))];
         facts.extend(self.facts_of_threads(at.root, &found.processes));
         facts.extend(self.facts_of_group(at.root, found.cgroup.as_deref()));
         facts
             .into_iter()
-            .map(|fact| fact.of(&Role::Daemon))
+            .map(|fact| fact.about_role(&Role::Daemon))
             .collect()
     }
 
-    fn reaches(&self, root: &Path) -> Vec<Pid> {
+    fn reached_processes(&self, root: &Path) -> Vec<Pid> {
         let found = daemon::find(root, self.daemon);
         found.map_or_else(|_| Vec::new(), |found| found.processes)
     }
@@ -358,7 +362,7 @@ mod tests {
     #[test]
     fn what_no_daemon_could_be_is_refused_with_its_reason() {
         let refused = |key: &str, text: &str| {
-            let daemon = Daemon::read(key, text).unwrap().unwrap();
+            let daemon = Daemon::from_key(key, text).unwrap().unwrap();
             check_value(&daemon).unwrap_err().what
         };
         for (key, text, reason) in [

@@ -3,7 +3,9 @@
 //! so there is nothing to undo.
 
 use super::asked::Asked;
-use super::ingredient::{Around, At, Change, Form, Ingredient, twice, value_of, without_role};
+use super::ingredient::{
+    Around, At, Change, Form, Ingredient, twice_error, value_of, without_role,
+};
 use load::{Keys, Launch};
 use model::readings;
 use model::{Arm, Fact, Invalid, Problem, Role, Workload};
@@ -49,7 +51,7 @@ impl Ingredient for Environment {
         };
         let before = variables.insert(name.trim().to_owned(), value.into());
         Some(match before {
-            Some(before) => Err(twice(KEY, before.as_str().unwrap_or_default(), value)),
+            Some(before) => Err(twice_error(KEY, before.as_str().unwrap_or_default(), value)),
             None => Ok(()),
         })
     }
@@ -91,15 +93,19 @@ impl Ingredient for Environment {
         }
     }
 
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
         let variables = of_arm(arm).into_iter();
         let asked = |(name, value)| {
-            Asked::of_role(&arm.to, &readings::variable(name), str::to_owned(value))
+            Asked::of_role(
+                &arm.to,
+                &readings::variable_fact_name(name),
+                str::to_owned(value),
+            )
         };
         variables.map(asked).collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         let variables = of_arm(arm);
         let role = &arm.to;
         (!variables.is_empty()).then(|| Box::new(Given { role, variables }) as _)
@@ -150,7 +156,7 @@ impl Change for Given<'_> {
                 .map(|environment| value_in(environment, name));
             let found: BTreeSet<String> = found.collect();
             let found: Vec<String> = found.into_iter().collect();
-            Fact::found(readings::variable(name), found.join(" and ")).of(self.role)
+            Fact::new(readings::variable_fact_name(name), found.join(" and ")).about_role(self.role)
         };
         self.variables.keys().map(fact).collect()
     }

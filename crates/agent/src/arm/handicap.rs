@@ -1,7 +1,7 @@
 //! Arms that make the load do more work: a known effect, to find out what the judgement
 //! sees. The load carries it, so there is nothing to do on the machine.
 
-use super::ingredient::{Around, Form, Ingredient, twice, value_of};
+use super::ingredient::{Around, Form, Ingredient, twice_error, value_of};
 use load::Keys;
 use load::units::parse_percent;
 use model::{Arm, Invalid, Workload};
@@ -38,7 +38,7 @@ impl Ingredient for Handicap {
         let text = value_of(change, KEY)?;
         let before = arm.handicap_percent;
         Some(match parse_percent(text) {
-            Ok(_) if before != 0.0 => Err(twice(KEY, format!("{before}%"), text)),
+            Ok(_) if before != 0.0 => Err(twice_error(KEY, format!("{before}%"), text)),
             Ok(percent) => {
                 arm.handicap_percent = percent;
                 Ok(())
@@ -58,7 +58,7 @@ impl Ingredient for Handicap {
         if arm.handicap_percent == 0.0 || around.workloads.iter().all(carries) {
             return Ok(());
         }
-        let able = load::KINDS.all().filter(|def| def.handicap);
+        let able = load::KINDS.iter().filter(|def| def.handicap);
         let able: Vec<&str> = able.map(|def| def.name).collect();
         let what = format!("only the `{}` load can carry a handicap", able.join("`, `"));
         Err(Invalid::new(KEY, what).with_remedy("leave the other workloads out of this experiment"))

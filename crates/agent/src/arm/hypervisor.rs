@@ -130,7 +130,7 @@ impl Ingredient for HypervisorScheduler {
         lacking.into_iter().collect()
     }
 
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
         let Some(wanted) = of_arm(arm) else {
             return Vec::new();
         };
@@ -142,7 +142,11 @@ impl Ingredient for HypervisorScheduler {
         asked
     }
 
-    fn change<'a>(&self, arm: &'a Arm, workload: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(
+        &self,
+        arm: &'a Arm,
+        workload: &'a Workload,
+    ) -> Option<Box<dyn Change + 'a>> {
         let wanted = of_arm(arm);
         (wanted.is_some() || has_guests(workload)).then(|| {
             let change = InPool {
@@ -160,7 +164,7 @@ impl Ingredient for HypervisorScheduler {
 /// The hypervisor's lack of a scheduler, as far as its configuration tells.
 fn lacking(root: &Path, scheduler: Scheduler) -> Option<String> {
     let version = xen::Host::read().ok()?.version;
-    let built = xen::schedulers(root, &version)?;
+    let built = xen::find_schedulers(root, &version)?;
     let names: Vec<&str> = built.iter().map(|scheduler| scheduler.name()).collect();
     (!built.contains(&scheduler)).then(|| {
         let names = names.join(" and ");
@@ -449,7 +453,7 @@ impl InPool {
         let (name, pool) = (wanted.name.clone(), self.before.as_ref().map(|(p, _)| p));
         let scheduler = pool.map(|pool| pool.scheduler.clone());
         match step {
-            xen::Step::Use if wanted.parameters.differs(parameters) => {
+            xen::Step::Use if wanted.parameters.is_different(parameters) => {
                 Some(Undo::PutBackParameters {
                     name,
                     scheduler: scheduler?,
@@ -488,14 +492,14 @@ impl Change for InPool {
         let failed = |e: XenError| Stop::Void(e.to_string());
         let unwritten = |e: AgentError| Stop::Void(e.to_string());
         if let Some(wanted) = &self.wanted {
-            let pools = xen::pools().map_err(failed)?;
+            let pools = xen::list_pools().map_err(failed)?;
             let pool = wanted.pool(&pools, xen::Host::read().map_err(failed)?.cpus);
             let step = pool
-                .step(&pools)
+                .find_step(&pools)
                 .map_err(|why| Stop::Failed(why).for_good())?;
             self.cpus = pool.cpus.clone();
             let there = pools.into_iter().find(|there| there.name == pool.name);
-            let parameters = there.as_ref().map(Pool::parameters).transpose();
+            let parameters = there.as_ref().map(Pool::read_parameters).transpose();
             self.before = there.zip(parameters.map_err(failed)?);
             self.step = Some((pool, step));
             if let Some(undo) = self.undo_pool() {
@@ -506,7 +510,7 @@ impl Change for InPool {
         record_guests(ground.journal).map_err(unwritten)?;
         self.taken = true;
         match &self.step {
-            Some((pool, step)) => pool.take(step).map_err(failed),
+            Some((pool, step)) => pool.take_step(step).map_err(failed),
             None => Ok(()),
         }
     }
@@ -514,17 +518,17 @@ impl Change for InPool {
     fn facts(&self, _: &At) -> Vec<Fact> {
         let name = self.pool_name();
         let Ok(Some(pool)) = Pool::find(&name) else {
-            return vec![Fact::found(POOL_SCHEDULER, NONE)];
+            return vec![Fact::new(POOL_SCHEDULER, NONE)];
         };
-        let mut cpus = Fact::found(POOL_CPUS, pool.cpu_list());
+        let mut cpus = Fact::new(POOL_CPUS, pool.cpu_list());
         if let Some(wanted) = &self.cpus {
             let words: Vec<String> = wanted.iter().map(u32::to_string).collect();
-            cpus = cpus.wants(words.join(","));
+            cpus = cpus.with_wanted(words.join(","));
         }
-        let found = pool.parameters().unwrap_or_default();
+        let found = pool.read_parameters().unwrap_or_default();
         let parameters = parameters(&found).into_iter();
-        let parameters = parameters.map(|(what, value)| Fact::found(what, value));
-        [Fact::found(POOL_SCHEDULER, pool.scheduler), cpus]
+        let parameters = parameters.map(|(what, value)| Fact::new(what, value));
+        [Fact::new(POOL_SCHEDULER, pool.scheduler), cpus]
             .into_iter()
             .chain(parameters)
             .collect()

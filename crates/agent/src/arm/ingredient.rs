@@ -111,14 +111,14 @@ pub trait Ingredient: Sync {
     }
 
     /// Facts that the arm asks of the machine, known before anything is read.
-    fn asks(&self, _arm: &Arm) -> Vec<Asked> {
+    fn asked_facts(&self, _arm: &Arm) -> Vec<Asked> {
         Vec::new()
     }
 
     /// The arm's part of it for one trial, not in force yet. There is one for arms that
     /// leave it alone too, since that is to be proven as well. `None` where somebody else
     /// puts it in force: the target, or the load.
-    fn change<'a>(&self, _arm: &'a Arm, _of: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, _arm: &'a Arm, _of: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         None
     }
 }
@@ -156,7 +156,7 @@ pub trait Change {
     }
 
     /// Processes beside the workload that it changes.
-    fn reaches(&self, _root: &Path) -> Vec<Pid> {
+    fn reached_processes(&self, _root: &Path) -> Vec<Pid> {
         Vec::new()
     }
 
@@ -222,13 +222,13 @@ pub struct Undone {
 
 /// Reads a change of the command line into an arm, and says whose it is; `None` if it is nobody's.
 pub fn parse(change: &str, arm: &mut Arm) -> Option<Result<&'static dyn Ingredient, Invalid>> {
-    let mut all = INGREDIENTS.all().rev();
+    let mut all = INGREDIENTS.iter().rev();
     all.find_map(|ingredient| Some(ingredient.parse(change, arm)?.map(|()| ingredient)))
 }
 
 /// The error of a change that would take the place of an earlier one of the same arm: its name
 /// would say both.
-pub fn twice(what: &'static str, first: impl Display, second: impl Display) -> Invalid {
+pub fn twice_error(what: &'static str, first: impl Display, second: impl Display) -> Invalid {
     Invalid::new(
         what,
         format!("`{first}` and `{second}` both set the {what}"),
@@ -241,7 +241,7 @@ pub fn parse_text(key: &'static str, change: &str, arm: &mut Arm) -> Option<Resu
     let text = value_of(change, key)?;
     let before = arm.ingredients.insert(key.to_owned(), text.into());
     Some(match before.as_ref().and_then(Value::as_str) {
-        Some(first) => Err(twice(key, first, text)),
+        Some(first) => Err(twice_error(key, first, text)),
         None => Ok(()),
     })
 }
@@ -255,35 +255,38 @@ pub fn value_of<'a>(change: &'a str, key: &str) -> Option<&'a str> {
 /// Refuses an arm that no machine could put in force.
 pub fn check(arm: &Arm, around: &Around) -> Result<(), Invalid> {
     let mut stored = arm.ingredients.keys();
-    if let Some(name) =
-        stored.find(|name| INGREDIENTS.all().all(|known| known.name() != name.as_str()))
-    {
+    if let Some(name) = stored.find(|name| {
+        INGREDIENTS
+            .iter()
+            .all(|known| known.name() != name.as_str())
+    }) {
         let what = format!("this version has no ingredient `{name}`");
         return Err(Invalid::new(name, what)
             .with_remedy("use the schedlab that the experiment is from, or a newer one"));
     }
     INGREDIENTS
-        .all()
+        .iter()
         .try_for_each(|ingredient| ingredient.check(arm, around))
 }
 
 /// All that an arm asks of the machine.
-pub(crate) fn asks(arm: &Arm) -> Vec<Asked> {
-    let all = INGREDIENTS.all();
-    all.flat_map(|ingredient| ingredient.asks(arm)).collect()
+pub(crate) fn asked_facts(arm: &Arm) -> Vec<Asked> {
+    let all = INGREDIENTS.iter();
+    all.flat_map(|ingredient| ingredient.asked_facts(arm))
+        .collect()
 }
 
 /// Problems of the target with an arm.
 pub(crate) fn require(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
-    let all = INGREDIENTS.all();
+    let all = INGREDIENTS.iter();
     all.flat_map(|ingredient| ingredient.require(root, arm, workloads))
         .collect()
 }
 
 /// The changes of one trial.
-pub(crate) fn changes<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Box<dyn Change + 'a>> {
-    let all = INGREDIENTS.all();
-    all.filter_map(|ingredient| ingredient.change(arm, workload))
+pub(crate) fn make_changes<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Box<dyn Change + 'a>> {
+    let all = INGREDIENTS.iter();
+    all.filter_map(|ingredient| ingredient.make_change(arm, workload))
         .collect()
 }
 

@@ -1,7 +1,7 @@
 //! Arms with a kernel of their own. The target boots it and proves it, so there is nothing
 //! to do on the machine.
 
-use super::ingredient::{Around, Form, Ingredient, twice, value_of};
+use super::ingredient::{Around, Form, Ingredient, twice_error, value_of};
 use load::Keys;
 use model::{Arm, Invalid};
 use serde_json::{Map, Value};
@@ -37,7 +37,7 @@ impl Ingredient for OwnKernel {
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
         let kernel = value_of(change, "kernel")?;
         Some(match arm.kernel.replace(kernel.to_owned()) {
-            Some(first) => Err(twice("kernel", first, kernel)),
+            Some(first) => Err(twice_error("kernel", first, kernel)),
             None => Ok(()),
         })
     }

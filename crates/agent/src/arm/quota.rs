@@ -105,12 +105,12 @@ impl Ingredient for RoleQuota {
         without.into_iter().chain(missing).collect()
     }
 
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
         let quota = of_arm(arm).map(|quota| Asked::of_role(&arm.to, QUOTA, quota.to_string()));
         quota.into_iter().collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         of_arm(arm)?;
         Some(Box::new(Limited { role: &arm.to }))
     }
@@ -175,7 +175,7 @@ impl Change for Limited<'_> {
         let found: Vec<String> = found.into_iter().collect();
         match found.is_empty() {
             true => Vec::new(),
-            false => vec![Fact::found(QUOTA, found.join(" and ")).of(self.role)],
+            false => vec![Fact::new(QUOTA, found.join(" and ")).about_role(self.role)],
         }
     }
 }

@@ -122,7 +122,7 @@ impl Ingredient for Uclamp {
         problems
     }
 
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
         let Some(Clamps { min, max }) = of_arm(arm) else {
             return Vec::new();
         };
@@ -132,7 +132,7 @@ impl Ingredient for Uclamp {
         min.into_iter().chain(max).collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         of_arm(arm)?;
         Some(Box::new(Clamped { role: &arm.to }))
     }
@@ -148,7 +148,7 @@ fn parse(text: &str) -> Result<Clamps, String> {
             let percent = parse_percent(text)?;
             let scaled = (percent * f64::from(WHOLE) / 100.0).round();
             match (0.0..=100.0).contains(&percent) {
-                true => Ok(u32::try_from(model::whole(scaled)).ok()),
+                true => Ok(u32::try_from(model::truncate_to_u64(scaled)).ok()),
                 false => Err(format!("a utilization clamp is 0% to 100%, not `{text}`")),
             }
         }
@@ -243,7 +243,8 @@ impl Change for Clamped<'_> {
         let fact = |what, end: fn(&SchedAttr) -> u32| {
             let values: BTreeSet<u32> = read.iter().map(end).collect();
             let values: Vec<String> = values.iter().map(u32::to_string).collect();
-            (!values.is_empty()).then(|| Fact::found(what, values.join(" and ")).of(self.role))
+            (!values.is_empty())
+                .then(|| Fact::new(what, values.join(" and ")).about_role(self.role))
         };
         let min = fact(UCLAMP_MIN, |attr| attr.util_min);
         let max = fact(UCLAMP_MAX, |attr| attr.util_max);

@@ -4,7 +4,7 @@
 //! (`Roles::regroup`).
 
 use super::asked::Asked;
-use super::ingredient::{Around, At, Change, Form, Ingredient, problem, twice, value_of};
+use super::ingredient::{Around, At, Change, Form, Ingredient, problem, twice_error, value_of};
 use crate::roles::cgroup::Settings;
 use crate::roles::{self, placement};
 use load::Keys;
@@ -49,7 +49,7 @@ impl Ingredient for RoleWeight {
             return Some(Err(Invalid::new("weight", what).with_remedy("1 to 10000")));
         };
         Some(match arm.weight.replace(weight) {
-            Some(first) => Err(twice("weight", first, weight)),
+            Some(first) => Err(twice_error("weight", first, weight)),
             None => Ok(()),
         })
     }
@@ -108,14 +108,14 @@ impl Ingredient for RoleWeight {
     fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
         // The group of a daemon is there.
         let made = arm.weight.filter(|_| arm.to != Role::Daemon);
-        let missing = made.and_then(|_| roles::cgroup::missing(root));
+        let missing = made.and_then(|_| roles::cgroup::find_obstacle(root));
         missing
             .map(|(what, remedy)| problem(arm, what, &remedy))
             .into_iter()
             .collect()
     }
 
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
         let weight = arm.weight.map(|weight| weight.to_string());
         weight
             .map(|weight| Asked::of_role(&arm.weighed_role(), WEIGHT, weight))
@@ -123,7 +123,11 @@ impl Ingredient for RoleWeight {
             .collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, workload: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(
+        &self,
+        arm: &'a Arm,
+        workload: &'a Workload,
+    ) -> Option<Box<dyn Change + 'a>> {
         let roles = [Role::Server, Role::Antagonist];
         let wanted = roles.map(|role| (wanted(arm, workload, &role), role));
         let weighed = wanted.into_iter().filter(|(wanted, _)| !wanted.is_empty());
@@ -136,8 +140,8 @@ impl Ingredient for RoleWeight {
 /// placements; none where nobody asks for one. A group that is there for its quota has the usual one.
 fn wanted(arm: &Arm, workload: &Workload, role: &Role) -> BTreeSet<u32> {
     let places = workload.placements_of(role);
-    let placed =
-        places.map(|place| placement::group(&placement::under(place, role, arm), role, arm));
+    let placed = places
+        .map(|place| placement::group(&placement::placement_under(place, role, arm), role, arm));
     let groups: Vec<_> = placed
         .filter(|group| *group != Settings::default())
         .collect();
@@ -174,9 +178,9 @@ impl Change for Weighed {
                 false => found.join(" and "),
             };
             let wanted: Vec<String> = wanted.iter().map(u32::to_string).collect();
-            Fact::found(WEIGHT, found)
-                .of(role)
-                .wants(wanted.join(" and "))
+            Fact::new(WEIGHT, found)
+                .about_role(role)
+                .with_wanted(wanted.join(" and "))
         });
         facts.collect()
     }

@@ -50,19 +50,19 @@ impl Attendants {
         }
     }
 
-    pub fn begin(&mut self, root: &Path) {
+    pub fn begin_window(&mut self, root: &Path) {
         for (pid, cpu_ns) in &mut self.first {
-            *cpu_ns = tasks::stat(root, *pid).map_or(0, |stat| stat.cpu_ns());
+            *cpu_ns = tasks::read_stat(root, *pid).map_or(0, |stat| stat.cpu_ns());
         }
     }
 
     /// Looks at all, also those that began to run within the window.
-    pub fn end(&self, root: &Path) -> AttendantTimes {
+    pub fn end_window(&self, root: &Path) -> AttendantTimes {
         let since = |stat: TaskStat| {
             let before = self.first.get(&stat.pid).copied().unwrap_or(0);
             stat.cpu_ns().saturating_sub(before)
         };
-        let scheduler = self.scheduler.and_then(|pid| tasks::stat(root, pid));
+        let scheduler = self.scheduler.and_then(|pid| tasks::read_stat(root, pid));
         AttendantTimes {
             scheduler_ns: scheduler.map(since),
             kernel_ns: processes(root).filter(is_counted).map(since).sum(),
@@ -71,7 +71,9 @@ impl Attendants {
 
     /// CPU time of processes since the load was started.
     pub fn spent_by(&self, root: &Path, processes: &[Pid]) -> u64 {
-        let stats = processes.iter().filter_map(|pid| tasks::stat(root, *pid));
+        let stats = processes
+            .iter()
+            .filter_map(|pid| tasks::read_stat(root, *pid));
         stats.map(|stat| self.spent(&stat)).sum()
     }
 
@@ -85,7 +87,7 @@ impl Attendants {
     /// that trials with the same strangers have the same words.
     pub fn busiest_strangers(&self, root: &Path, reached: &[Pid]) -> Vec<String> {
         let own = std::process::id().cast_signed();
-        let ours = tasks::tree(root, own);
+        let ours = tasks::process_tree(root, own);
         let is_stranger = |stat: &TaskStat| {
             let pid = stat.pid;
             let is_known = ours.contains(&pid) || reached.contains(&pid);
@@ -111,8 +113,8 @@ impl Attendants {
 const NAMED_STRANGERS: usize = 3;
 
 fn processes(root: &Path) -> impl Iterator<Item = TaskStat> {
-    let all = tasks::all(root).into_iter();
-    all.filter_map(move |pid| tasks::stat(root, pid))
+    let all = tasks::list_processes(root).into_iter();
+    all.filter_map(move |pid| tasks::read_stat(root, pid))
 }
 
 /// True for the kernel's threads but those whose time is in that of the soft interrupts.
@@ -144,7 +146,7 @@ mod tests {
             ("proc/301/stat", &stat(301, "cc1", 1, 400)),
         ]);
         let mut attendants = Attendants::find(root.path(), Some(300));
-        attendants.begin(root.path());
+        attendants.begin_window(root.path());
         let set = |pid: Pid, command: &str, parent, ticks| {
             let file = root.path().join(format!("proc/{pid}/stat"));
             fs::write(file, stat(pid, command, parent, ticks)).unwrap();
@@ -154,7 +156,7 @@ mod tests {
         set(300, "scx_rusty", 1, 210);
         set(301, "cc1", 1, 500);
         fs::remove_file(root.path().join("proc/18/stat")).unwrap();
-        let spent = attendants.end(root.path());
+        let spent = attendants.end_window(root.path());
         assert_eq!(spent.kernel_ns, 700_000_000);
         assert_eq!(spent.scheduler_ns, Some(100_000_000));
     }
@@ -190,7 +192,10 @@ mod tests {
     fn an_arm_without_a_scheduler_has_no_time_of_one() {
         let root = tree(&[]);
         let mut attendants = Attendants::find(root.path(), None);
-        attendants.begin(root.path());
-        assert_eq!(attendants.end(root.path()), AttendantTimes::default());
+        attendants.begin_window(root.path());
+        assert_eq!(
+            attendants.end_window(root.path()),
+            AttendantTimes::default()
+        );
     }
 }

@@ -79,15 +79,15 @@ pub trait Collecting: Send {
     fn before_exec(&mut self, _load: Pid) {}
 
     /// The window opens.
-    fn begin(&mut self, at: &At);
+    fn begin_window(&mut self, at: &At);
 
     /// The window has closed; the processes are still there.
-    fn end(&mut self, at: &At);
+    fn end_window(&mut self, at: &At);
 
     /// A line of the load within the window.
-    fn heard(&mut self, _line: &str) {}
+    fn hear_line(&mut self, _line: &str) {}
 
-    fn collected(&self) -> Collected;
+    fn collected_results(&self) -> Collected;
 
     /// Findings that need figures of the load, which are known when it has ended.
     fn with_load(&self, _load: &[Measurement]) -> Vec<Measurement> {
@@ -96,7 +96,7 @@ pub trait Collecting: Send {
 
     /// A trace of the worst latency of the trial with this label, which is one of the log `of`;
     /// `None` where it keeps none. It is asked before what it collected.
-    fn keep(&mut self, _worst: Option<&Worst>, _label: &str, _of: &str) -> Option<Kept> {
+    fn keep_trace(&mut self, _worst: Option<&Worst>, _label: &str, _of: &str) -> Option<Kept> {
         None
     }
 

@@ -57,7 +57,7 @@ struct TaskDelays {
 }
 
 impl Collecting for TaskDelays {
-    fn begin(&mut self, at: &At) {
+    fn begin_window(&mut self, at: &At) {
         let watch = |(role, leader): &(Role, Pid)| Watched {
             role: role.clone(),
             leader: *leader,
@@ -68,15 +68,15 @@ impl Collecting for TaskDelays {
         self.watched = at.leaders.iter().map(watch).collect();
     }
 
-    fn end(&mut self, at: &At) {
+    fn end_window(&mut self, at: &At) {
         for watched in &mut self.watched {
             let last = TreeDelays::read(at.root, watched.leader);
-            watched.within = last.since(&watched.first);
+            watched.within = last.delays_since(&watched.first);
             watched.cpu_ns = last.cpu_ns_since(&watched.first);
         }
     }
 
-    fn collected(&self) -> Collected {
+    fn collected_results(&self) -> Collected {
         self.figures().into()
     }
 
@@ -101,18 +101,18 @@ impl TaskDelays {
         }
         let sum: Delays = sums.into_iter().sum();
         let mut figures = vec![
-            RUN_DELAY.measured(sum.wait_ns as f64 / 1e9),
-            TIMESLICES.measured(sum.timeslices as f64),
+            RUN_DELAY.to_measurement(sum.wait_ns as f64 / 1e9),
+            TIMESLICES.to_measurement(sum.timeslices as f64),
         ];
         if sum.timeslices > 0 {
             let mean = |ns: u64| ns as f64 / sum.timeslices as f64;
-            figures.push(DELAY_MEAN.measured(mean(sum.wait_ns)));
-            figures.push(SLICE_MEAN.measured(mean(sum.run_ns)));
+            figures.push(DELAY_MEAN.to_measurement(mean(sum.wait_ns)));
+            figures.push(SLICE_MEAN.to_measurement(mean(sum.run_ns)));
         }
         let Some(prefix) = prefix(role) else {
             return figures;
         };
-        figures.insert(0, CPU_TIME.measured(sum.run_ns as f64 / 1e9));
+        figures.insert(0, CPU_TIME.to_measurement(sum.run_ns as f64 / 1e9));
         for figure in &mut figures {
             figure.metric.insert_str(0, prefix);
         }

@@ -68,15 +68,15 @@ impl Distances {
 }
 
 impl Collecting for Distances {
-    fn begin(&mut self, _: &At) {
+    fn begin_window(&mut self, _: &At) {
         self.first = self.counters.read().unwrap_or_default();
     }
 
-    fn end(&mut self, _: &At) {
+    fn end_window(&mut self, _: &At) {
         self.last = self.counters.read().unwrap_or_default();
     }
 
-    fn collected(&self) -> Collected {
+    fn collected_results(&self) -> Collected {
         difference(&self.first, &self.last).into()
     }
 }
@@ -84,7 +84,7 @@ impl Collecting for Distances {
 fn difference(first: &Counts, last: &Counts) -> Vec<Measurement> {
     let ends = last.iter().zip(first);
     ends.map(|((distance, now), (_, before))| {
-        metric(*distance).measured(now.saturating_sub(*before) as f64)
+        metric(*distance).to_measurement(now.saturating_sub(*before) as f64)
     })
     .collect()
 }

@@ -50,7 +50,7 @@ pub const DEF: CollectorDef = CollectorDef {
     logs: &[],
     limit: Duration::ZERO,
     missing,
-    start: |at| Some(Box::new(Joules::new(energy::zones(at.root)))),
+    start: |at| Some(Box::new(Joules::new(energy::find_zones(at.root)))),
 };
 
 fn metric(domain: Domain) -> MetricDef {
@@ -105,7 +105,7 @@ impl Joules {
             .peekable();
         of_domain.peek()?;
         let uj: u64 = of_domain
-            .map(|(zone, (first, last))| zone.between(*first, *last))
+            .map(|(zone, (first, last))| zone.microjoules_between(*first, *last))
             .sum();
         Some(uj as f64 / 1e6)
     }
@@ -117,19 +117,19 @@ impl Joules {
 }
 
 impl Collecting for Joules {
-    fn begin(&mut self, _: &At) {
+    fn begin_window(&mut self, _: &At) {
         self.first = self.read();
     }
 
-    fn end(&mut self, _: &At) {
+    fn end_window(&mut self, _: &At) {
         self.last = self.read();
     }
 
-    fn collected(&self) -> Collected {
-        let of = |domain| Some(metric(domain).measured(self.joules(domain)?));
+    fn collected_results(&self) -> Collected {
+        let of = |domain| Some(metric(domain).to_measurement(self.joules(domain)?));
         let mut metrics: Vec<Measurement> = Domain::ALL.into_iter().filter_map(of).collect();
         if let (Some(joules), Some(seconds)) = (self.joules(Domain::Package), self.seconds()) {
-            metrics.push(POWER.measured(joules / seconds));
+            metrics.push(POWER.to_measurement(joules / seconds));
         }
         let warning = |error: &String| Warning {
             severity: Severity::Caution,
@@ -149,14 +149,14 @@ impl Collecting for Joules {
             let requests = rate * self.seconds()?;
             let memory = self.joules(Domain::Dram).unwrap_or(0.0);
             let joules = self.joules(Domain::Package)? + memory;
-            (requests > 0.0).then(|| PER_REQUEST.measured(joules / requests))
+            (requests > 0.0).then(|| PER_REQUEST.to_measurement(joules / requests))
         };
         per_request().into_iter().collect()
     }
 }
 
 fn missing(root: &Path, _: Vec<PathBuf>) -> Lack {
-    let zones = energy::zones(root);
+    let zones = energy::find_zones(root);
     if zones.is_empty() {
         return Some((
             "this machine has no energy counters (/sys/class/powercap/intel-rapl:*)".to_owned(),
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn joules_are_those_of_the_window_and_of_each_request() {
         let root = machine();
-        let mut joules = Joules::new(energy::zones(root.path()));
+        let mut joules = Joules::new(energy::find_zones(root.path()));
         let begun = Instant::now();
         joules.first = joules.read().map(|(read, _)| (read, begun));
         let write = |zone: &str, text: &str| {
@@ -208,7 +208,7 @@ mod tests {
         write(DRAM_0, "1000000\n");
         let ended = begun + Duration::from_secs(2);
         joules.last = joules.read().map(|(read, _)| (read, ended));
-        let metrics = joules.collected().metrics;
+        let metrics = joules.collected_results().metrics;
         assert_eq!(value(&metrics, "energy_package"), Some(3.0));
         assert_eq!(value(&metrics, "energy_dram"), Some(1.0));
         assert_eq!(value(&metrics, "power_package"), Some(1.5));

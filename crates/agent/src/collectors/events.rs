@@ -5,9 +5,9 @@
 //! at both ends of the window.
 
 use super::prefix;
-use collect::events::{Count, Event, Refusal, TreeCounter, names};
+use collect::events::{Count, Event, Refusal, TreeCounter};
 use collect::tasks::Pid;
-use model::{Better, Invalid, Measurement, Problem, Role, Severity, Warning, nearest};
+use model::{Better, Invalid, Measurement, Problem, Role, Severity, Warning, find_nearest};
 use std::path::Path;
 
 const KEY: &str = "perf";
@@ -16,7 +16,7 @@ const MOST: usize = 64;
 
 /// The names that [`check`] knows beside tracepoints (`subsystem:event`) and raw events (`r01c2`).
 pub fn event_names() -> Vec<String> {
-    names()
+    collect::events::event_names()
 }
 
 /// Refuses names that perf list(1) does not have, and those that are there twice.
@@ -27,9 +27,9 @@ pub fn check(named: &[String]) -> Result<(), Invalid> {
             let what = format!("the event `{name}` is there twice");
             return Err(Invalid::new(&key, what).with_remedy("name each once"));
         }
-        if Event::named(name).is_none() {
-            let known = names();
-            let near = nearest(name, known.iter().map(String::as_str));
+        if Event::from_name(name).is_none() {
+            let known = collect::events::event_names();
+            let near = find_nearest(name, known.iter().map(String::as_str));
             let near = near
                 .map(|near| format!("did you mean `{near}`? "))
                 .unwrap_or_default();
@@ -50,7 +50,7 @@ pub fn check(named: &[String]) -> Result<(), Invalid> {
 /// Problems of this machine with the events.
 pub fn require(root: &Path, named: &[String]) -> Vec<Problem> {
     let lack = |name: &String| {
-        let event = Event::named(name)?;
+        let event = Event::from_name(name)?;
         let (what, remedy) = said(&event, event.try_here(root).err()?);
         Some(Problem {
             object: "experiment".to_owned(),
@@ -75,7 +75,7 @@ fn said(event: &Event, refusal: Refusal) -> (String, String) {
         ),
         Refusal::NoTracepoint(there) => {
             let (subsystem, wanted) = event.name().split_once(':').unwrap_or_default();
-            let near = nearest(wanted, there.iter().map(String::as_str));
+            let near = find_nearest(wanted, there.iter().map(String::as_str));
             let near = near.map(|near| format!("did you mean {subsystem}:{near}? "));
             let place = match there.is_empty() {
                 true => "/sys/kernel/tracing/events".to_owned(),
@@ -109,7 +109,10 @@ impl RoleEvents {
     /// Names that are not known were refused by the check.
     pub fn new(named: &[String]) -> Self {
         RoleEvents {
-            events: named.iter().filter_map(|name| Event::named(name)).collect(),
+            events: named
+                .iter()
+                .filter_map(|name| Event::from_name(name))
+                .collect(),
             trees: Vec::new(),
         }
     }
@@ -138,14 +141,14 @@ impl RoleEvents {
     }
 
     /// The window opens.
-    pub fn begin(&mut self) {
+    pub fn begin_window(&mut self) {
         for tree in &mut self.trees {
             tree.first = tree.read();
         }
     }
 
     /// The window has closed.
-    pub fn end(&mut self) {
+    pub fn end_window(&mut self) {
         for tree in &mut self.trees {
             tree.last = tree.read();
         }
@@ -162,7 +165,10 @@ impl RoleEvents {
         let mut shared: Vec<String> = Vec::new();
         for (at, event) in self.events.iter().enumerate() {
             let all: Vec<Count> = Role::ALL.iter().filter_map(|r| self.count(r, at)).collect();
-            let share = all.iter().map(|count| count.share()).fold(1.0, f64::min);
+            let share = all
+                .iter()
+                .map(|count| count.counted_share())
+                .fold(1.0, f64::min);
             if share < 1.0 {
                 shared.push(format!("{event} {:.0} %", share * 100.0));
             }
@@ -188,7 +194,7 @@ impl RoleEvents {
                 metric: name(event),
                 unit: event.unit().to_owned(),
                 better: Better::Neither,
-                value: self.count(role, at)?.scaled()?,
+                value: self.count(role, at)?.scaled_count()?,
                 own: None,
             })
         };
@@ -207,7 +213,7 @@ impl RoleEvents {
             .filter(|tree| tree.role == *role)
             .peekable();
         trees.peek()?;
-        let within = |tree: &Tree| Some(tree.last.get(event)?.since(*tree.first.get(event)?));
+        let within = |tree: &Tree| Some(tree.last.get(event)?.count_since(*tree.first.get(event)?));
         trees.map(within).sum()
     }
 }
@@ -270,7 +276,7 @@ mod tests {
     #[test]
     fn counts_are_those_of_the_window_by_role_and_two_antagonists_are_one() {
         let events = RoleEvents {
-            events: vec![Event::named("cycles").unwrap()],
+            events: vec![Event::from_name("cycles").unwrap()],
             trees: vec![
                 tree(Role::Load, Count::default(), count(5, 10, 10)),
                 tree(Role::Antagonist, count(10, 100, 100), count(30, 200, 150)),
@@ -294,7 +300,7 @@ mod tests {
     fn an_event_that_was_never_counted_has_no_figure() {
         let never = tree(Role::Load, Count::default(), count(0, 100, 0));
         let events = RoleEvents {
-            events: vec![Event::named("cycles").unwrap()],
+            events: vec![Event::from_name("cycles").unwrap()],
             trees: vec![never],
         };
         assert!(events.figures().is_empty());

@@ -60,17 +60,17 @@ impl Collecting for Instructions {
     }
 
     /// A window that is the life of the process has begun before it is there.
-    fn begin(&mut self, _: &At) {
+    fn begin_window(&mut self, _: &At) {
         self.first = self.read();
     }
 
-    fn end(&mut self, _: &At) {
+    fn end_window(&mut self, _: &At) {
         self.last = self.read();
     }
 
-    fn collected(&self) -> Collected {
+    fn collected_results(&self) -> Collected {
         let figures = match (self.first, self.last) {
-            (Some(first), Some(last)) => figures(last.since(first)),
+            (Some(first), Some(last)) => figures(last.counts_since(first)),
             _ => Vec::new(),
         };
         figures.into()
@@ -79,16 +79,16 @@ impl Collecting for Instructions {
 
 fn figures(counts: Counts) -> Vec<Measurement> {
     let mut figures = vec![
-        CYCLES.measured(counts.cycles),
-        INSTRUCTIONS.measured(counts.instructions),
-        CACHE_MISSES.measured(counts.cache_misses),
+        CYCLES.to_measurement(counts.cycles),
+        INSTRUCTIONS.to_measurement(counts.instructions),
+        CACHE_MISSES.to_measurement(counts.cache_misses),
     ];
     if counts.cycles > 0.0 {
-        figures.push(IPC.measured(counts.instructions / counts.cycles));
+        figures.push(IPC.to_measurement(counts.instructions / counts.cycles));
     }
     if counts.cache_references > 0.0 {
         let percent = 100.0 * counts.cache_misses / counts.cache_references;
-        figures.push(CACHE_MISS_PERCENT.measured(percent));
+        figures.push(CACHE_MISS_PERCENT.to_measurement(percent));
     }
     figures
 }

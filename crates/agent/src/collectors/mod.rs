@@ -19,7 +19,7 @@ pub mod trace;
 mod wanted;
 mod work;
 
-pub use wanted::{Cost, Costs, MOST, costs_file, wanted};
+pub use wanted::{Cost, Costs, MOST, costs_file, wanted_collectors};
 
 use attendants::{AttendantTimes, Attendants};
 use collect::tasks::Pid;
@@ -76,7 +76,7 @@ impl Collectors {
         self.attendants = Attendants::find(at.root, scheduler);
     }
 
-    pub fn wants(&self, collector: &CollectorDef) -> bool {
+    pub fn is_wanted(&self, collector: &CollectorDef) -> bool {
         self.wanted.contains(&collector.name)
     }
 
@@ -87,20 +87,23 @@ impl Collectors {
     }
 
     /// The window opens.
-    pub fn begin(&mut self, at: &At) {
-        self.running.iter_mut().rev().for_each(|c| c.begin(at));
-        self.attendants.begin(at.root);
-        self.surroundings = Some(Surroundings::begin(at.root));
+    pub fn begin_window(&mut self, at: &At) {
+        self.running
+            .iter_mut()
+            .rev()
+            .for_each(|c| c.begin_window(at));
+        self.attendants.begin_window(at.root);
+        self.surroundings = Some(Surroundings::begin_window(at.root));
     }
 
     /// The window has closed; the processes are still there.
-    pub fn end(&mut self, at: &At) {
+    pub fn end_window(&mut self, at: &At) {
         if let Some(surroundings) = &mut self.surroundings {
-            surroundings.end(at.root);
+            surroundings.end_window(at.root);
         }
-        self.running.iter_mut().for_each(|c| c.end(at));
+        self.running.iter_mut().for_each(|c| c.end_window(at));
         // It reads most, so it comes last.
-        self.attended = self.attendants.end(at.root);
+        self.attended = self.attendants.end_window(at.root);
     }
 
     /// The processes of collectors.
@@ -116,14 +119,19 @@ impl Collectors {
     }
 
     /// A line of the load within the window.
-    pub fn heard(&mut self, line: &str) {
-        self.running.iter_mut().for_each(|c| c.heard(line));
+    pub fn hear_line(&mut self, line: &str) {
+        self.running.iter_mut().for_each(|c| c.hear_line(line));
     }
 
     /// A trace of the worst latency, which is one of the log `of`.
-    pub fn keep(&mut self, worst: Option<&Worst>, label: &str, of: &str) -> Option<trace::Kept> {
+    pub fn keep_trace(
+        &mut self,
+        worst: Option<&Worst>,
+        label: &str,
+        of: &str,
+    ) -> Option<trace::Kept> {
         let mut running = self.running.iter_mut();
-        running.find_map(|c| c.keep(worst, label, of))
+        running.find_map(|c| c.keep_trace(worst, label, of))
     }
 
     /// Findings that need figures of the load.
@@ -151,9 +159,9 @@ impl Collectors {
 
     /// Findings of all collectors. `counted` holds the CPU time of the load. What others used of this
     /// machine's CPUs does not matter to a load that is `elsewhere`, in guests of the hypervisor.
-    pub fn collected(&self, counted: &[Measurement], elsewhere: bool) -> Collected {
+    pub fn collected_results(&self, counted: &[Measurement], elsewhere: bool) -> Collected {
         let mut all = Collected::default();
-        for found in self.running.iter().map(|c| c.collected()) {
+        for found in self.running.iter().map(|c| c.collected_results()) {
             all.metrics.extend(found.metrics);
             all.files.extend(found.files);
             all.warnings.extend(found.warnings);
@@ -185,7 +193,7 @@ fn load_ns(counted: &[Measurement]) -> u64 {
     let times = counted
         .iter()
         .filter(|m| matches!(m.metric.as_str(), "user_time" | "system_time"));
-    times.map(|m| model::whole(m.value * 1e9)).sum()
+    times.map(|m| model::truncate_to_u64(m.value * 1e9)).sum()
 }
 
 #[cfg(test)]
@@ -200,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_trial_without_a_window_has_no_figures() {
-        let collected = Collectors::default().collected(&[], false);
+        let collected = Collectors::default().collected_results(&[], false);
         assert!(collected.metrics.is_empty() && collected.warnings.is_empty());
     }
 
@@ -242,10 +250,10 @@ mod tests {
             leaders: &[(Role::Load, own)],
             interrupt: &interrupt,
         };
-        collectors.begin(&at);
-        collectors.end(&at);
+        collectors.begin_window(&at);
+        collectors.end_window(&at);
         fence.remove().unwrap();
-        collectors.collected(&[], false)
+        collectors.collected_results(&[], false)
     }
 
     #[test]
@@ -275,18 +283,18 @@ mod tests {
     };
 
     impl Collecting for Toy {
-        fn begin(&mut self, at: &At) {
+        fn begin_window(&mut self, at: &At) {
             let leads = at.leaders.iter().any(|(role, _)| *role == Role::Load);
             self.seen.extend(leads.then_some("begin"));
         }
 
-        fn end(&mut self, _: &At) {
+        fn end_window(&mut self, _: &At) {
             self.seen.push("end");
         }
 
-        fn collected(&self) -> Collected {
+        fn collected_results(&self) -> Collected {
             assert_eq!(self.seen, ["begin", "end"]);
-            vec![SEEN.measured(self.seen.len() as f64)].into()
+            vec![SEEN.to_measurement(self.seen.len() as f64)].into()
         }
     }
 

@@ -234,14 +234,14 @@ impl RunQueue {
 impl Collecting for RunQueue {
     /// The window opens for these processes and all that they start. Where the load
     /// is not among them, it is what this process starts from now on.
-    fn begin(&mut self, at: &At) {
+    fn begin_window(&mut self, at: &At) {
         if self.process.is_none() {
             return;
         }
         let mut request = "begin".to_owned();
         for (role, leader) in at.leaders {
             let number = ROLES.iter().position(|r| r == role).unwrap_or_default();
-            for process in tasks::tree(at.root, *leader) {
+            for process in tasks::process_tree(at.root, *leader) {
                 request += &format!(" {number}:{process}");
             }
         }
@@ -254,7 +254,7 @@ impl Collecting for RunQueue {
         }
     }
 
-    fn end(&mut self, at: &At) {
+    fn end_window(&mut self, at: &At) {
         if self.process.is_none() {
             return;
         }
@@ -269,7 +269,7 @@ impl Collecting for RunQueue {
         self.stop_process();
     }
 
-    fn collected(&self) -> Collected {
+    fn collected_results(&self) -> Collected {
         let warning = |what| Warning {
             severity: Severity::Caution,
             what,
@@ -369,10 +369,10 @@ fn figures(prefix: Option<&str>, waits: &Histogram<u64>) -> Vec<Measurement> {
     let quantiles = QUANTILES.iter().filter_map(|(def, permille)| {
         let is_enough = waits.len() >= recording::samples_needed(*permille);
         let value = waits.value_at_quantile(f64::from(*permille) / 1000.0);
-        is_enough.then(|| def.measured(value as f64))
+        is_enough.then(|| def.to_measurement(value as f64))
     });
     let mut figures: Vec<Measurement> = quantiles.collect();
-    figures.push(MAX.measured(waits.max() as f64));
+    figures.push(MAX.to_measurement(waits.max() as f64));
     for figure in &mut figures {
         figure.metric.insert_str(0, prefix.unwrap_or_default());
     }

@@ -210,27 +210,27 @@ fn turn_on(at: Start) -> Switch {
 }
 
 impl Collecting for Balancing {
-    fn begin(&mut self, at: &At) {
+    fn begin_window(&mut self, at: &At) {
         self.first = schedstat::read(at.root).ok();
     }
 
-    fn end(&mut self, at: &At) {
+    fn end_window(&mut self, at: &At) {
         let read = schedstat::read(at.root).map_err(|why| why.to_string());
         self.within = read.and_then(|last| {
             let first = self.first.as_ref();
             let first = first.ok_or("it could not be read when the window opened")?;
-            Ok(last.since(first))
+            Ok(last.counts_since(first))
         });
     }
 
-    fn collected(&self) -> Collected {
+    fn collected_results(&self) -> Collected {
         let mut collected = Collected::default();
         match &self.within {
             Ok(within) => {
                 collected.metrics = figures(within, !matches!(self.switch, Switch::Off(_)));
                 collected.files.push(TrialFile {
                     name: "schedstat.csv".to_owned(),
-                    text: within.csv(),
+                    text: within.to_csv(),
                 });
             }
             Err(why) => collected.warnings.push(caution(
@@ -282,17 +282,18 @@ fn caution(what: String, remedy: &str) -> Warning {
 fn figures(within: &Schedstat, is_on: bool) -> Vec<model::Measurement> {
     let seconds = |column| within.sum_of_cpus(column) as f64 / 1e9;
     let mut figures = vec![
-        RUN_TIME.measured(seconds("run_ns")),
-        RUN_DELAY.measured(seconds("wait_ns")),
+        RUN_TIME.to_measurement(seconds("run_ns")),
+        RUN_DELAY.to_measurement(seconds("wait_ns")),
     ];
     for (column, def) in OF_CPUS {
         if is_on || column == "timeslices" {
-            figures.push(def.measured(within.sum_of_cpus(column) as f64));
+            figures.push(def.to_measurement(within.sum_of_cpus(column) as f64));
         }
     }
     if is_on {
-        let of =
-            |(column, def): &(&str, MetricDef)| def.measured(within.sum_of_domains(column) as f64);
+        let of = |(column, def): &(&str, MetricDef)| {
+            def.to_measurement(within.sum_of_domains(column) as f64)
+        };
         figures.extend(OF_DOMAINS.iter().map(of));
     }
     figures
@@ -344,12 +345,12 @@ mod tests {
             interrupt: &interrupt,
         };
         let read = || std::fs::read_to_string(root.path().join(SYSCTL)).unwrap();
-        collector.begin(&at);
+        collector.begin_window(&at);
         let within = read();
         std::fs::write(root.path().join("proc/schedstat"), LATER).unwrap();
-        collector.end(&at);
+        collector.end_window(&at);
         collector.stop().unwrap();
-        (collector.collected(), within, read())
+        (collector.collected_results(), within, read())
     }
 
     #[test]

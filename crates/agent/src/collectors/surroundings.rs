@@ -134,7 +134,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    pub fn begin(root: &Path) -> Self {
+    pub fn begin_window(root: &Path) -> Self {
         Surroundings {
             log: KernelLog::from_now(root),
             first: Reading::now(root),
@@ -150,10 +150,10 @@ impl Surroundings {
             .as_ref()
             .and_then(|last| last.cpu)
             .zip(self.first.cpu);
-        ends.map_or(0, |(now, before)| now.since(before).total_ns())
+        ends.map_or(0, |(now, before)| now.time_since(before).total_ns())
     }
 
-    pub fn end(&mut self, root: &Path) {
+    pub fn end_window(&mut self, root: &Path) {
         self.last = Some(Reading::now(root));
         self.messages = self.log.as_mut().map(|log| log.lines_with(""));
     }
@@ -167,12 +167,15 @@ impl Surroundings {
         let first = &self.first;
         let mut metrics = Vec::new();
         if let (Some(now), Some(before)) = (last.cpu, first.cpu) {
-            metrics.extend(shares(now.since(before), own_ns, attended));
+            metrics.extend(shares(now.time_since(before), own_ns, attended));
         }
-        metrics.extend(last.mhz.map(|mhz| FREQUENCY.measured(mhz)));
+        metrics.extend(last.mhz.map(|mhz| FREQUENCY.to_measurement(mhz)));
         metrics.extend(frequency_change(first, last));
         metrics.extend(difference(THROTTLES, first.throttles, last.throttles));
-        metrics.extend(last.celsius.map(|celsius| TEMPERATURE.measured(celsius)));
+        metrics.extend(
+            last.celsius
+                .map(|celsius| TEMPERATURE.to_measurement(celsius)),
+        );
         let window_ns = last.at.duration_since(first.at).as_nanos().max(1) as f64;
         for (def, before, now) in [
             (MEMORY_PRESSURE, first.memory_wait_ns, last.memory_wait_ns),
@@ -184,7 +187,7 @@ impl Surroundings {
             }));
         }
         let messages = self.messages.as_ref();
-        metrics.extend(messages.map(|lines| LOG_LINES.measured(lines.len() as f64)));
+        metrics.extend(messages.map(|lines| LOG_LINES.to_measurement(lines.len() as f64)));
         metrics
     }
 
@@ -227,12 +230,12 @@ fn shares(spent: CpuTime, own_ns: u64, attended: AttendantTimes) -> Vec<Measurem
     let known_ns = own_ns + kernel_ns + scheduler_ns.unwrap_or(0);
     let foreign_ns = spent.tasks_ns().saturating_sub(known_ns);
     let mut shares = vec![
-        STEAL.measured(percent(spent.steal_ns)),
-        FOREIGN.measured(percent(foreign_ns)),
-        WORKLOAD.measured(percent(own_ns)),
-        KERNEL.measured(percent(kernel_ns + spent.interrupt_ns)),
+        STEAL.to_measurement(percent(spent.steal_ns)),
+        FOREIGN.to_measurement(percent(foreign_ns)),
+        WORKLOAD.to_measurement(percent(own_ns)),
+        KERNEL.to_measurement(percent(kernel_ns + spent.interrupt_ns)),
     ];
-    shares.extend(scheduler_ns.map(|ns| SCHEDULER.measured(percent(ns))));
+    shares.extend(scheduler_ns.map(|ns| SCHEDULER.to_measurement(percent(ns))));
     shares
 }
 
@@ -259,7 +262,7 @@ pub fn work_elsewhere(
     let own = share(&WORKLOAD)?.value + reached;
     let foreign_ns = foreign / 100.0 * all_ns;
     if foreign_ns < LEAST_ELSEWHERE_NS || foreign <= LEAST_ELSEWHERE_PERCENT || foreign <= own {
-        return Some((ELSEWHERE.measured(0.0), None));
+        return Some((ELSEWHERE.to_measurement(0.0), None));
     }
     let names = match strangers() {
         names if names.is_empty() => "they have ended".to_owned(),
@@ -277,7 +280,7 @@ pub fn work_elsewhere(
                  program itself in place of its client, or stop what is not part of the experiment"
                 .to_owned(),
     };
-    Some((ELSEWHERE.measured(1.0), Some(warning)))
+    Some((ELSEWHERE.to_measurement(1.0), Some(warning)))
 }
 
 /// Share of the CPUs up to which others do not matter, whatever the command used.
@@ -288,11 +291,11 @@ const LEAST_ELSEWHERE_NS: f64 = 1e8;
 
 fn frequency_change(first: &Reading, last: &Reading) -> Option<Measurement> {
     let (before, now) = (first.mhz?, last.mhz?);
-    (before > 0.0).then(|| FREQUENCY_CHANGE.measured(100.0 * (now / before - 1.0)))
+    (before > 0.0).then(|| FREQUENCY_CHANGE.to_measurement(100.0 * (now / before - 1.0)))
 }
 
 fn difference(def: MetricDef, before: Option<u64>, now: Option<u64>) -> Option<Measurement> {
-    Some(def.measured(now?.saturating_sub(before?) as f64))
+    Some(def.to_measurement(now?.saturating_sub(before?) as f64))
 }
 
 /// A reading beyond which a trial carries a warning.

@@ -54,7 +54,7 @@ pub fn costs_file() -> Result<PathBuf, AgentError> {
 }
 
 /// Names that are not known were refused by the check. A trace that is wanted is one more.
-pub fn wanted(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
+pub fn wanted_collectors(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
     let mut wanted: Vec<&CollectorDef> =
         match spec.arm.collect.as_ref().or(spec.observe.collect.as_ref()) {
             Some(named) => named.iter().filter_map(|name| find(name)).collect(),
@@ -137,7 +137,7 @@ mod tests {
         let mut spec = TrialSpec::new(arm, crate::fixture::command(), Load::One);
         spec.observe.collect = one("runqueue");
         let names = |spec: &TrialSpec| -> Vec<&'static str> {
-            wanted(spec).iter().map(|def| def.name).collect()
+            wanted_collectors(spec).iter().map(|def| def.name).collect()
         };
         assert_eq!(names(&spec), ["runqueue"]);
         spec.arm.collect = one("switches");

@@ -41,7 +41,7 @@ struct Work {
 }
 
 impl Collecting for Work {
-    fn begin(&mut self, at: &At) {
+    fn begin_window(&mut self, at: &At) {
         let antagonists = at
             .leaders
             .iter()
@@ -51,12 +51,14 @@ impl Collecting for Work {
         self.first = Some(self.read());
     }
 
-    fn end(&mut self, _: &At) {
+    fn end_window(&mut self, _: &At) {
         self.last = Some(self.read());
     }
 
-    fn collected(&self) -> Collected {
-        let figure = self.per_sec().map(|value| WORK_PER_SEC.measured(value));
+    fn collected_results(&self) -> Collected {
+        let figure = self
+            .per_sec()
+            .map(|value| WORK_PER_SEC.to_measurement(value));
         figure.into_iter().collect::<Vec<_>>().into()
     }
 }

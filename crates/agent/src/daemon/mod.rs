@@ -43,7 +43,7 @@ impl NoDaemon {
 /// The processes of a daemon as they are now. Those of the kernel, of schedlab and the first of all
 /// are refused.
 pub fn find(root: &Path, daemon: &Daemon) -> Result<Found, NoDaemon> {
-    let ours: BTreeSet<Pid> = tasks::tree(root, own()).into_iter().collect();
+    let ours: BTreeSet<Pid> = tasks::process_tree(root, own()).into_iter().collect();
     let (mut processes, cgroup) = match daemon {
         Daemon::Pid(pid) => (tree_of(root, *pid), None),
         Daemon::Name(name) => (named(root, name, &ours), None),
@@ -69,8 +69,8 @@ fn own() -> Pid {
 
 /// A process that runs, with all that it started; none if it has ended.
 fn tree_of(root: &Path, pid: Pid) -> Vec<Pid> {
-    match tasks::stat(root, pid).is_some_and(|stat| runs(&stat)) {
-        true => tasks::tree(root, pid),
+    match tasks::read_stat(root, pid).is_some_and(|stat| runs(&stat)) {
+        true => tasks::process_tree(root, pid),
         false => Vec::new(),
     }
 }
@@ -82,15 +82,15 @@ fn runs(stat: &TaskStat) -> bool {
 /// Processes with this name and all that they started, but those that schedlab itself started: a load
 /// may have the name of its daemon.
 fn named(root: &Path, name: &str, ours: &BTreeSet<Pid>) -> Vec<Pid> {
-    let all = tasks::all(root).into_iter();
+    let all = tasks::list_processes(root).into_iter();
     let others = all.filter(|pid| !ours.contains(pid));
     let is_named = |pid: &Pid| {
-        tasks::stat(root, *pid).is_some_and(|stat| runs(&stat) && stat.command == short(name))
+        tasks::read_stat(root, *pid).is_some_and(|stat| runs(&stat) && stat.command == short(name))
     };
     let named: Vec<Pid> = others.filter(is_named).collect();
     named
         .into_iter()
-        .flat_map(|pid| tasks::tree(root, pid))
+        .flat_map(|pid| tasks::process_tree(root, pid))
         .collect()
 }
 
@@ -106,10 +106,10 @@ fn short(name: &str) -> &str {
 /// The processes above this one, which wait for it and run what it measures.
 fn tasks_around(root: &Path) -> BTreeSet<Pid> {
     let mut above = BTreeSet::new();
-    let mut next = tasks::stat(root, own()).map(|stat| stat.parent);
+    let mut next = tasks::read_stat(root, own()).map(|stat| stat.parent);
     while let Some(pid) = next.filter(|pid| *pid > 1 && !above.contains(pid)) {
         above.insert(pid);
-        next = tasks::stat(root, pid).map(|stat| stat.parent);
+        next = tasks::read_stat(root, pid).map(|stat| stat.parent);
     }
     above
 }
@@ -118,7 +118,8 @@ fn tasks_around(root: &Path) -> BTreeSet<Pid> {
 /// is the better word.
 fn forbidden(root: &Path, processes: &[Pid], ours: &BTreeSet<Pid>) -> Option<(Pid, &'static str)> {
     let around = tasks_around(root);
-    let is_of_kernel = |pid: &Pid| tasks::stat(root, *pid).is_some_and(|stat| stat.is_of_kernel);
+    let is_of_kernel =
+        |pid: &Pid| tasks::read_stat(root, *pid).is_some_and(|stat| stat.is_of_kernel);
     let find = |is: &dyn Fn(&Pid) -> bool, whose| {
         let found = processes.iter().copied().find(|pid| is(pid));
         found.map(|pid| (pid, whose))
@@ -138,7 +139,7 @@ fn forbidden(root: &Path, processes: &[Pid], ours: &BTreeSet<Pid>) -> Option<(Pi
 }
 
 fn refused(daemon: &Daemon, root: &Path, pid: Pid, whose: &str) -> NoDaemon {
-    let command = tasks::stat(root, pid).map_or_else(String::new, |stat| stat.command);
+    let command = tasks::read_stat(root, pid).map_or_else(String::new, |stat| stat.command);
     NoDaemon::new(
         format!("{daemon} has the process {pid} ({command}), {whose}"),
         "name the daemon alone, as by its unit or its ID: to = { pid = … }",
@@ -168,7 +169,9 @@ fn nobody(daemon: &Daemon) -> NoDaemon {
 
 /// Names of the commands of processes, each once.
 pub fn names(root: &Path, processes: &[Pid]) -> BTreeSet<String> {
-    let stats = processes.iter().filter_map(|pid| tasks::stat(root, *pid));
+    let stats = processes
+        .iter()
+        .filter_map(|pid| tasks::read_stat(root, *pid));
     stats.map(|stat| stat.command).collect()
 }
 

@@ -64,7 +64,7 @@ pub struct Before {
 
 impl Given {
     /// The state that the arm gives its daemon.
-    pub fn of(arm: &Arm) -> Self {
+    pub fn from_arm(arm: &Arm) -> Self {
         let is_for_it = arm.to == Role::Daemon;
         let policy = arm.policy.as_ref().filter(|_| is_for_it);
         Given {
@@ -83,7 +83,7 @@ impl Given {
     fn has_policy(&self, tid: Pid) -> bool {
         let wanted = self.policy.as_ref();
         wanted.is_none_or(|wanted| {
-            collect::policy::read(tid).is_ok_and(|found| policy::agrees(wanted, &found))
+            collect::policy::read(tid).is_ok_and(|found| policy::is_as_wanted(wanted, &found))
         })
     }
 
@@ -99,7 +99,7 @@ impl Given {
             }
         }
         match &self.cpus {
-            Some(list) => cpus::keep(tid, list),
+            Some(list) => cpus::keep_thread_on(tid, list),
             None => Ok(()),
         }
     }
@@ -148,8 +148,8 @@ impl Attributes {
 fn threads_of(root: &Path, processes: &[Pid]) -> Vec<(Pid, Pid, u64)> {
     let mut found = Vec::new();
     for pid in processes {
-        for tid in tasks::threads(root, *pid) {
-            if let Some(stat) = tasks::stat(root, tid) {
+        for tid in tasks::list_threads(root, *pid) {
+            if let Some(stat) = tasks::read_stat(root, tid) {
                 found.push((*pid, tid, stat.start_ticks));
             }
         }
@@ -159,7 +159,7 @@ fn threads_of(root: &Path, processes: &[Pid]) -> Vec<(Pid, Pid, u64)> {
 
 /// Gives the threads of a daemon what the arm has for them, also those that come meanwhile, each after
 /// `record` was told how it was. Those that are `known` were changed before. Says how many it changed.
-pub fn give(
+pub fn change_threads(
     root: &Path,
     daemon: &Daemon,
     given: &Given,
@@ -287,12 +287,13 @@ impl Before {
     /// now, those of the record, and what they started.
     fn processes(&self, root: &Path) -> Vec<Pid> {
         let there = |thread: &&Thread| {
-            tasks::stat(root, thread.tid).is_some_and(|stat| stat.start_ticks == thread.start_ticks)
+            tasks::read_stat(root, thread.tid)
+                .is_some_and(|stat| stat.start_ticks == thread.start_ticks)
         };
         let of_record: BTreeSet<Pid> = self.threads.iter().filter(there).map(|t| t.pid).collect();
         let mut all: BTreeSet<Pid> = of_record
             .iter()
-            .flat_map(|pid| tasks::tree(root, *pid))
+            .flat_map(|pid| tasks::process_tree(root, *pid))
             .collect();
         if let Ok(found) = find(root, &self.daemon) {
             all.extend(found.processes);
@@ -311,7 +312,7 @@ impl Before {
             if let Some(first) = of_process.find(whole) {
                 return Some(first);
             }
-            next = tasks::stat(root, pid).map(|stat| stat.parent);
+            next = tasks::read_stat(root, pid).map(|stat| stat.parent);
         }
         self.threads.iter().find(whole)
     }
@@ -335,7 +336,7 @@ fn put_back(
     let mut changed = false;
     let now = cpus::cpus_of(tid);
     if let Some(list) = cpus.filter(|list| now.as_ref().is_some_and(|now| now != *list)) {
-        cpus::keep(tid, list)?;
+        cpus::keep_thread_on(tid, list)?;
         changed = true;
     }
     let now = Attributes::read(tid).ok();

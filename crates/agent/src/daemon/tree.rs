@@ -5,7 +5,7 @@ use super::NoDaemon;
 use crate::cgroup;
 use collect::tasks::Pid;
 use doors::read::{Asked, output_within};
-use doors::started::tool;
+use doors::started::tool_command;
 use model::Daemon;
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,7 +39,7 @@ pub fn find(root: &Path, daemon: &Daemon) -> Result<PathBuf, NoDaemon> {
             found.ok_or_else(|| absent(daemon))
         }
         other => {
-            let (_, path) = other.parts();
+            let (_, path) = other.key_and_text();
             let below = below_root(&path);
             let is_there = trees(root).iter().any(|tree| tree.join(&below).is_dir());
             is_there.then_some(below).ok_or_else(|| absent(daemon))
@@ -188,7 +188,7 @@ fn id_of(name: &str) -> Result<String, NoDaemon> {
 }
 
 fn ask(engine: &'static str, name: &str) -> Result<String, String> {
-    let mut command = tool(engine);
+    let mut command = tool_command(engine);
     command.args(["container", "inspect", "--format", "{{.Id}}", name]);
     let asked = Asked {
         time: ENGINE_LIMIT,

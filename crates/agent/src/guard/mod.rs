@@ -24,7 +24,7 @@ use crate::serve::Options;
 use crate::state::STATE_VARIABLE;
 use crate::sys;
 use collect::tasks::Pid;
-use doors::started::own;
+use doors::started::own_command;
 use model::{Severity, Warning};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -92,7 +92,7 @@ impl GuardKeeper {
 
     /// Starts a guard where there is none, where it has ended, and where it holds another file
     /// than this journal. To be called before anything is put in force.
-    pub fn look(&mut self, journal: &Journal) -> Result<(), AgentError> {
+    pub fn ensure_guard(&mut self, journal: &Journal) -> Result<(), AgentError> {
         if !self.is_wanted {
             return Ok(());
         }
@@ -132,7 +132,7 @@ impl GuardKeeper {
     /// It gets the journal and the stream of the runner where others have their output.
     fn command(&self, journal: &Journal) -> io::Result<Command> {
         let runner: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
-        let mut command = own(&self.executable);
+        let mut command = own_command(&self.executable);
         command
             .arg0("schedlab")
             .arg("guard")

@@ -79,7 +79,8 @@ struct HeldState {
 impl HeldState {
     fn new(directory: PathBuf, journal: File) -> Self {
         let opened = File::open(&directory).ok();
-        let id = opened.and_then(|file| Some((FileId::of(&file.metadata().ok()?), file)));
+        let id =
+            opened.and_then(|file| Some((FileId::from_metadata(&file.metadata().ok()?), file)));
         HeldState {
             directory,
             id,
@@ -103,7 +104,7 @@ impl HeldState {
     }
 
     fn is_removed(&self) -> bool {
-        let now = fs::metadata(&self.directory).map(|found| FileId::of(&found));
+        let now = fs::metadata(&self.directory).map(|found| FileId::from_metadata(&found));
         let is_the_same = self
             .id
             .as_ref()
@@ -144,14 +145,14 @@ impl WatchedAgent {
     }
 
     fn is_stopped(&self) -> bool {
-        tasks::stat(Path::new("/"), self.pid).is_some_and(|stat| stat.state == 'T')
+        tasks::read_stat(Path::new("/"), self.pid).is_some_and(|stat| stat.state == 'T')
     }
 
     /// Kills it with all that it started. A child that is stopped before it becomes a program of its own
     /// has no mark yet, and holds all files of the agent.
     fn kill(&self) {
         let own = std::process::id() as Pid;
-        let mut started = tasks::tree(Path::new("/"), self.pid);
+        let mut started = tasks::process_tree(Path::new("/"), self.pid);
         started.retain(|pid| ![own, self.pid].contains(pid));
         // It may have ended by itself.
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
@@ -237,7 +238,7 @@ mod tests {
         drop(runner);
         wait_for_the_end(agent_pipe, gone.into(), Some(watched), Duration::ZERO);
         agent.wait().unwrap();
-        let state = || tasks::stat(Path::new("/"), child).map(|stat| stat.state);
+        let state = || tasks::read_stat(Path::new("/"), child).map(|stat| stat.state);
         let limit = Instant::now() + Duration::from_secs(20);
         while !matches!(state(), None | Some('Z')) {
             assert!(Instant::now() < limit, "{:?}", state());

@@ -159,7 +159,7 @@ impl Entry {
             | Undo::DestroyGuests { .. }
             | Undo::PutBackPool { .. }
             | Undo::PutBackParameters { .. } => Vec::new(),
-            Undo::KillMarked { variable } => processes::marked(variable),
+            Undo::KillMarked { variable } => processes::find_marked(variable),
             Undo::KillSession { pid, start_ticks } => processes::session(*pid, *start_ticks),
             Undo::RemoveCgroup { path } => cgroup::members(path),
         }
@@ -291,7 +291,7 @@ fn remove_ring(name: &str) -> Result<(), String> {
     if name.contains('/') || name.starts_with('.') {
         return Err(format!("remove the ring {name:?}: that is no name of one"));
     }
-    collect::sched_trace::remove(Path::new("/"), name)
+    collect::sched_trace::remove_ring(Path::new("/"), name)
         .map_err(|e| format!("remove the ring {name} of tracefs: {e}"))
 }
 

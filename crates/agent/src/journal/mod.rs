@@ -61,7 +61,7 @@ pub struct FileId {
 
 impl FileId {
     /// The identity of what was looked at. It is given to no other file while this one is open.
-    pub fn of(found: &Metadata) -> Self {
+    pub fn from_metadata(found: &Metadata) -> Self {
         FileId {
             device: found.dev(),
             inode: found.ino(),
@@ -107,7 +107,7 @@ impl Journal {
             path: path_in(directory),
             file,
             boot: boot_id(),
-            sign: Sign::of(directory),
+            sign: Sign::for_directory(directory),
             held: HashSet::new(),
         }
     }
@@ -121,14 +121,14 @@ impl Journal {
     pub(crate) fn id(&self) -> Result<FileId, AgentError> {
         let found = self.file.metadata();
         let found = found.map_err(|e| AgentError::io("look at", &self.path, e))?;
-        Ok(FileId::of(&found))
+        Ok(FileId::from_metadata(&found))
     }
 
     /// Does its name still lead to it? Not where somebody removed the directory.
     pub(crate) fn has_its_name(&self) -> Result<bool, AgentError> {
         let own = self.id()?;
         let named = fs::symlink_metadata(&self.path);
-        Ok(named.is_ok_and(|named| FileId::of(&named) == own))
+        Ok(named.is_ok_and(|named| FileId::from_metadata(&named) == own))
     }
 
     /// Must be called, and succeed, before the change is made.
@@ -144,7 +144,7 @@ impl Journal {
         // Never behind half a line that could not be cut off.
         let whole = ends_with_line_end(&self.file, length).map_err(failed)?;
         let text = format!("{}{text}\n", if whole { "" } else { "\n" });
-        self.sign.show();
+        self.sign.write_file();
         let written = self.file.write_all_at(text.as_bytes(), length);
         written.and_then(|()| self.file.sync_data()).map_err(|e| {
             // On a full disk, half a line may have been written.
@@ -202,7 +202,7 @@ impl Journal {
             return self.forget_from(0);
         }
         self.held.clear();
-        self.sign.show();
+        self.sign.write_file();
         let text = [lines.join(&b'\n').as_slice(), b"\n"].concat();
         if !self.has_its_name()? {
             return self.write_in_place(&text);

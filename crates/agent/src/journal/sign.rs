@@ -30,7 +30,7 @@ pub struct Sign {
 
 impl Sign {
     /// Sign of a journal's directory.
-    pub fn of(directory: &Path) -> Self {
+    pub fn for_directory(directory: &Path) -> Self {
         let path = of_root(directory).or_else(|| {
             // Unit tests leave journals that hold something.
             let signs = (!cfg!(test)).then(signs_of_this_user)??;
@@ -40,7 +40,7 @@ impl Sign {
         Sign { directory, path }
     }
 
-    pub fn show(&self) {
+    pub fn write_file(&self) {
         if let Some(path) = self.path.as_ref().filter(|path| !path.exists()) {
             let _ = path.parent().map(written::make_directory);
             let _ = written::write_file(path, format!("{}\n", self.directory.display()));
@@ -61,7 +61,7 @@ impl Sign {
 /// An error where there is no journal in this directory, though one held something: a missing
 /// journal is not an empty one. A guard that is just undoing it is waited for.
 pub fn check_not_missed(directory: &Path) -> Result<(), AgentError> {
-    let sign = Sign::of(directory);
+    let sign = Sign::for_directory(directory);
     let limit = Instant::now() + MOMENT;
     while let Some(shown) = sign.shown() {
         if Instant::now() > limit {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn all_can_see_the_signs_of_the_directories_of_root_alone() {
-        let name = |directory: &str| Sign::of(Path::new(directory)).path;
+        let name = |directory: &str| Sign::for_directory(Path::new(directory)).path;
         let sign = |name: &str| Some(Path::new(SIGNS).join(name));
         assert_eq!(name("/var/lib/schedlab"), sign("trial-in-force"));
         assert_eq!(name("/var/lib/schedlab/fixes"), sign("fixes-in-force"));

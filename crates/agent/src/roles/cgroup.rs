@@ -34,7 +34,7 @@ impl Quota {
     pub fn of_percent(percent: f64) -> Self {
         let runtime_us = (percent / 100.0 * Quota::NONE.period_us as f64).round();
         Quota {
-            runtime_us: Some(model::whole(runtime_us)),
+            runtime_us: Some(model::truncate_to_u64(runtime_us)),
             ..Quota::NONE
         }
     }
@@ -136,7 +136,9 @@ impl Groups {
     /// Gives what could not be removed, and why.
     pub fn remove_all(&mut self) -> Vec<String> {
         let made = self.made.drain(..).rev();
-        let mut errors: Vec<String> = made.filter_map(|path| cgroup::end(&path).err()).collect();
+        let mut errors: Vec<String> = made
+            .filter_map(|path| cgroup::end_group(&path).err())
+            .collect();
         if let Some(file) = self.enabled.take() {
             let disabled = written::write_kernel_file(&file, DISABLE);
             errors.extend(
@@ -169,7 +171,7 @@ impl Cgroup {
     }
 
     /// The group of the cpu controller with this path below the root of all; `None` if it is not there.
-    pub fn at(root: &Path, below: &Path) -> Option<Self> {
+    pub fn find_group(root: &Path, below: &Path) -> Option<Self> {
         let Mount { version, path } = mount(root)?;
         let path = path.join(below);
         path.is_dir().then_some(Cgroup { version, path })
@@ -195,7 +197,7 @@ impl Cgroup {
     }
 
     /// Moves a process into the group; what it starts later stays there.
-    pub fn add(&self, pid: Pid) -> Result<(), CgroupError> {
+    pub fn add_process(&self, pid: Pid) -> Result<(), CgroupError> {
         self.write("cgroup.procs", &pid.to_string())
     }
 
@@ -208,7 +210,8 @@ impl Cgroup {
     /// The quota of the group as the kernel has it; `None` if the process is not in it. A
     /// process that has ended is listed nowhere and went nowhere.
     pub fn quota_of(&self, root: &Path, pid: Pid) -> Option<Quota> {
-        let has_ended = || tasks::stat(root, pid).is_some_and(|stat| "ZX".contains(stat.state));
+        let has_ended =
+            || tasks::read_stat(root, pid).is_some_and(|stat| "ZX".contains(stat.state));
         if !self.has(pid) && !has_ended() {
             return None;
         }
@@ -260,7 +263,7 @@ impl Cgroup {
     }
 
     /// Says which of these settings the kernel does not have.
-    pub fn differs(&self, settings: Settings) -> Option<String> {
+    pub fn find_difference(&self, settings: Settings) -> Option<String> {
         let (weight, quota) = (self.weight(), self.quota());
         if let Some(wanted) = settings.weight.filter(|wanted| weight != Some(*wanted)) {
             let found = weight.map_or("none".to_owned(), |weight| weight.to_string());
@@ -285,7 +288,7 @@ impl Cgroup {
 }
 
 /// Why groups with a weight or a quota cannot be made here, and what to do about it.
-pub fn missing(root: &Path) -> Option<(String, String)> {
+pub fn find_obstacle(root: &Path) -> Option<(String, String)> {
     let Some(mount) = mount(root) else {
         return Some((
             "no cgroup controller for CPU time (cpu) is mounted".to_owned(),
@@ -328,7 +331,7 @@ fn hands_down_cpu(controllers: &str) -> bool {
 /// Why groups with a quota cannot be made here, and what to do about it. In v2 only a group
 /// below the root has the file of quotas, so that it is missing is found in a trial.
 pub fn no_quota(root: &Path) -> Option<(String, String)> {
-    missing(root).or_else(|| {
+    find_obstacle(root).or_else(|| {
         let Mount { version, path } = mount(root)?;
         let lacks = version == Version::V1 && !path.join("cpu.cfs_quota_us").exists();
         lacks.then(|| {
@@ -440,25 +443,25 @@ mod tests {
 
     #[test]
     fn what_groups_need_is_looked_for() {
-        let (what, remedy) = missing(::tests::tree(&[]).path()).unwrap();
+        let (what, remedy) = find_obstacle(::tests::tree(&[]).path()).unwrap();
         assert!(what.contains("no cgroup controller"), "{what}");
         assert!(remedy.contains("leave out weight"), "{remedy}");
         let controllers = ("sys/fs/cgroup/cgroup.controllers", "cpu io\n");
         let root = ::tests::tree(&[controllers]);
-        assert_eq!(missing(root.path()), None);
+        assert_eq!(find_obstacle(root.path()), None);
         let processes = ("sys/fs/cgroup/cgroup.procs", "1\n7\n");
         assert_eq!(
-            missing(::tests::tree(&[controllers, processes]).path()),
+            find_obstacle(::tests::tree(&[controllers, processes]).path()),
             None
         );
         let kind = ("sys/fs/cgroup/cgroup.type", "domain\n");
         let container = ::tests::tree(&[controllers, processes, kind]);
-        let (what, remedy) = missing(container.path()).unwrap();
+        let (what, remedy) = find_obstacle(container.path()).unwrap();
         assert!(what.contains("as in a container"), "{what}");
         assert!(remedy.contains("leave out weight"), "{remedy}");
         let down = ("sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
         let handed = ::tests::tree(&[controllers, processes, kind, down]);
-        assert_eq!(missing(handed.path()), None);
+        assert_eq!(find_obstacle(handed.path()), None);
     }
 
     #[test]
@@ -520,7 +523,7 @@ mod tests {
                     .spawn()
                     .unwrap();
                 let pid = Pid::try_from(child.id()).unwrap();
-                group.add(pid).unwrap();
+                group.add_process(pid).unwrap();
                 let running = group.quota_of(Path::new("/"), pid);
                 child.kill().unwrap();
                 let outside = group.quota_of(Path::new("/"), 1);

@@ -121,7 +121,7 @@ impl Roles {
                 limit_ns: server.ready_limit_ns,
                 every: PROBE_EVERY,
             };
-            let ready = program.ready();
+            let ready = program.readiness();
             self.wait_until(&wait, ground.interrupt, |_, left| {
                 Ok(server::probe(&ready, address, left))
             })?;
@@ -155,7 +155,7 @@ impl Roles {
             executable: ground.executable,
             fence: ground.fence,
         };
-        let placement = &placement::under(placement, &role, ground.arm);
+        let placement = &placement::placement_under(placement, &role, ground.arm);
         // Not by its name, which users choose.
         let group_name = format!("{}-{}", ground.fence.name(), self.running.len());
         let settings = placement::group(placement, &role, ground.arm);
@@ -342,7 +342,7 @@ impl Roles {
     }
 
     /// The window opens.
-    pub fn begin(&mut self, root: &Path) {
+    pub fn begin_window(&mut self, root: &Path) {
         for running in &mut self.running {
             running.cpu_at_begin_ns = running.cpu_ns(root);
         }
@@ -364,7 +364,7 @@ impl Roles {
 
     /// Ends all of them; gives their names with what they printed, and what could
     /// not be ended.
-    pub fn end(&mut self, fence: &Fence) -> (Vec<(String, Output)>, Vec<String>) {
+    pub fn end_all(&mut self, fence: &Fence) -> (Vec<(String, Output)>, Vec<String>) {
         let (mut outputs, mut errors) = (Vec::new(), Vec::new());
         self.server = None;
         self.network = None;
@@ -485,8 +485,8 @@ impl Running {
 
     /// CPU time of its living tree, and of children that it has waited for.
     fn cpu_ns(&self, root: &Path) -> u64 {
-        let of = |pid: Pid| tasks::stat(root, pid).map_or(0, |stat| stat.cpu_ns());
-        tasks::tree(root, self.process.pid)
+        let of = |pid: Pid| tasks::read_stat(root, pid).map_or(0, |stat| stat.cpu_ns());
+        tasks::process_tree(root, self.process.pid)
             .into_iter()
             .map(of)
             .sum()
@@ -535,7 +535,9 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
         let memory = placement.memory_node.map(|_| placement::NUMACTL);
         problems.extend(check_program(&object, memory));
         problems.extend(check_placement(&object, placement));
-        let cgroup = placement.wants_cgroup().then(|| cgroup::missing(root));
+        let cgroup = placement
+            .wants_cgroup()
+            .then(|| cgroup::find_obstacle(root));
         problems.extend(cgroup.flatten().map(|(what, remedy)| Problem {
             object,
             what,
@@ -566,7 +568,7 @@ fn no_classes(workload: &model::Workload) -> Vec<Problem> {
 fn no_address(program: &dyn load::roles::ServerProgram) -> Option<(String, &'static str)> {
     if program.has_own_network() {
         let remedy = "run as root, or in a guest (`--vm`)";
-        return OwnNetwork::missing().map(|what| (what, remedy));
+        return OwnNetwork::find_obstacle().map(|what| (what, remedy));
     }
     let what = server::address(program).err()?;
     Some((what, "end what listens there, or leave out `port`"))

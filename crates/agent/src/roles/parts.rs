@@ -2,7 +2,7 @@
 //! processes there, and removed with those of the roles.
 
 use super::Roles;
-use super::cgroup::{Cgroup, CgroupError, Quota, Settings, missing, no_quota};
+use super::cgroup::{Cgroup, CgroupError, Quota, Settings, find_obstacle, no_quota};
 use crate::journal::Journal;
 use crate::stop::Stop;
 use load::{GroupAt, PartGroup};
@@ -45,7 +45,7 @@ impl Roles {
     /// The groups still have what they were given.
     pub fn prove_parts(&self) -> Result<(), Stop> {
         for Made { part, group } in &self.parts {
-            if let Some(what) = group.differs(settings(part)) {
+            if let Some(what) = group.find_difference(settings(part)) {
                 return Err(Stop::Void(format!("the {} of the load: {what}", part.part)));
             }
         }
@@ -77,7 +77,7 @@ pub fn require(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
         let object = format!("workload {}", workload.name);
         let lacks = match groups.iter().any(|group| group.quota_percent.is_some()) {
             true => no_quota(root),
-            false => missing(root),
+            false => find_obstacle(root),
         };
         problems.extend(lacks.map(|(what, remedy)| Problem {
             object: object.clone(),

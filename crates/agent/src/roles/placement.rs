@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use std::path::Path;
 
 /// Placement of a role under an arm: CPUs and weight of the arm take the place of its own.
-pub fn under(placement: &Placement, role: &Role, arm: &Arm) -> Placement {
+pub fn placement_under(placement: &Placement, role: &Role, arm: &Arm) -> Placement {
     let cpus = cpus::of_role(arm, role).map(str::to_owned);
     Placement {
         cpus: cpus.or_else(|| placement.cpus.clone()),
@@ -42,7 +42,7 @@ pub fn apply(pid: Pid, placement: &Placement, group: Option<&Cgroup>) -> Result<
         pin(pid, list)?;
     }
     if let Some(group) = group {
-        group.add(pid).map_err(|e| e.to_string())?;
+        group.add_process(pid).map_err(|e| e.to_string())?;
     }
     if let Some(policy) = wanted_policy(placement) {
         policy::apply_before_exec(pid, &policy).map_err(|e| e.to_string())?;
@@ -118,13 +118,13 @@ mod tests {
             ..Placement::default()
         };
         let mut arm = Arm::unchanged("heavy");
-        assert_eq!(under(&own, &Role::Server, &arm), own);
+        assert_eq!(placement_under(&own, &Role::Server, &arm), own);
         arm.weight = Some(1000);
-        let placed = under(&own, &Role::Server, &arm);
+        let placed = placement_under(&own, &Role::Server, &arm);
         assert_eq!((placed.weight, placed.nice), (Some(1000), Some(5)));
-        assert_eq!(under(&own, &Role::Antagonist, &arm), own);
+        assert_eq!(placement_under(&own, &Role::Antagonist, &arm), own);
         arm.to = Role::Antagonist;
-        let placed = under(&own, &Role::Antagonist, &arm);
+        let placed = placement_under(&own, &Role::Antagonist, &arm);
         assert_eq!(placed.weight, Some(1000));
     }
 

@@ -42,25 +42,25 @@ impl From<String> for NotReady {
 /// One look, in the time that is left for it; the error says what the server does not do yet.
 pub fn probe(ready: &Readiness, address: SocketAddr, left: Duration) -> Result<(), NotReady> {
     match ready {
-        Readiness::Http { path, status } => answers(address, path, *status, left),
-        Readiness::Tcp => Ok(connects(address).map(drop)?),
+        Readiness::Http { path, status } => check_answer(address, path, *status, left),
+        Readiness::Tcp => Ok(connect_to(address).map(drop)?),
     }
 }
 
-pub fn connects(address: SocketAddr) -> Result<TcpStream, String> {
+pub fn connect_to(address: SocketAddr) -> Result<TcpStream, String> {
     TcpStream::connect_timeout(&address, CONNECT_LIMIT)
         .map_err(|e| format!("{address} takes no connection ({e})"))
 }
 
 /// A `GET` of the path is answered with this status.
-pub fn answers(
+pub fn check_answer(
     address: SocketAddr,
     path: &str,
     status: u16,
     left: Duration,
 ) -> Result<(), NotReady> {
     let limit = left.clamp(CONNECT_LIMIT, ANSWER_LIMIT);
-    match http_status(connects(address)?, address, path, limit) {
+    match http_status(connect_to(address)?, address, path, limit) {
         Ok(found) if found == status => Ok(()),
         Ok(found) => Err(NotReady::WrongAnswer(format!(
             "GET {path} was answered with {found}, not {status}"

@@ -12,7 +12,7 @@ use crate::stop::Stop;
 use doors::written;
 use load::Launch;
 use model::printable::last_lines;
-use model::stack::{LOAD, Named, fill, names};
+use model::stack::{LOAD, Named, fill_placeholders, known_names};
 use model::{Kind, Listening, Ready, Role, Service, StopSignal, Workload, format_duration_ns};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -78,8 +78,8 @@ impl Layout {
     }
 
     fn filled(&self, services: &[Service], service: Option<&Service>, text: &str) -> String {
-        let names = names(services, service.map(|s| s.name.as_str()));
-        fill(text, |name| match *names.get(name)? {
+        let names = known_names(services, service.map(|s| s.name.as_str()));
+        fill_placeholders(text, |name| match *names.get(name)? {
             Named::Folder(of) => Some(self.folder_of(of).display().to_string()),
             Named::Port(of, port) => Some(self.address(of, port)?.port().to_string()),
         })
@@ -272,11 +272,11 @@ impl Roles {
             Ready::Ports => {
                 let of = |port: &String| self.layout.address(&service.name, port);
                 let mut addresses = service.ports.iter().filter_map(of);
-                let connects = addresses.try_for_each(|at| server::connects(at).map(drop));
+                let connects = addresses.try_for_each(|at| server::connect_to(at).map(drop));
                 Ok(connects.map_err(NotReady::from))
             }
             Ready::Http { path, status } => Ok(match main {
-                Some(address) => server::answers(address, path, *status, left),
+                Some(address) => server::check_answer(address, path, *status, left),
                 None => Err("it has no port".to_owned().into()),
             }),
             Ready::Log { text } => {
@@ -371,7 +371,7 @@ impl Roles {
     }
 
     /// The ports that the services and the server listen on.
-    pub fn listening(&self) -> Vec<Listening> {
+    pub fn listening_ports(&self) -> Vec<Listening> {
         let of_services = self.layout.ports.iter();
         let mut listening: Vec<Listening> = of_services
             .map(|((service, port), number)| Listening {
@@ -421,7 +421,7 @@ impl Roles {
         let fill = |text: &str| self.layout.filled(services, None, text);
         let params = kind.params().iter();
         params.fold(Kind::new(kind.name()), |kind, (name, value)| {
-            kind.with(name, filled_in(value, &fill))
+            kind.with_param(name, filled_in(value, &fill))
         })
     }
 

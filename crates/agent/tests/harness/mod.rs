@@ -126,7 +126,7 @@ impl Agent {
 
     /// The guard is the only child while no trial runs.
     pub fn children(&self) -> Vec<i32> {
-        collect::tasks::tree(Path::new("/"), self.child.id() as i32)[1..].to_vec()
+        collect::tasks::process_tree(Path::new("/"), self.child.id() as i32)[1..].to_vec()
     }
 
     /// The process of its guard, where there is one.
@@ -180,7 +180,7 @@ pub fn trial(arm: Arm, workload: Workload) -> Request {
 }
 
 pub fn command(script: &str) -> Workload {
-    workload(Kind::new("command").with("argv", vec!["sh", "-c", script]))
+    workload(Kind::new("command").with_param("argv", vec!["sh", "-c", script]))
 }
 
 pub fn workload(kind: Kind) -> Workload {
@@ -218,7 +218,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// Processes whose command line holds `text`.
 pub fn running(text: &str) -> Vec<i32> {
     let line = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let mut pids = collect::tasks::all(Path::new("/"));
+    let mut pids = collect::tasks::list_processes(Path::new("/"));
     pids.retain(|pid| line(pid).contains(text));
     pids
 }

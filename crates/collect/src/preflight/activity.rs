@@ -48,7 +48,7 @@ impl Activity {
 
 /// `None` where no time passed, as in a tree that does not change.
 fn used(first: CpuTime, last: CpuTime) -> Option<Used> {
-    let spent = last.since(first);
+    let spent = last.time_since(first);
     let all = spent.total_ns() as f64;
     let percent = |ns: u64| 100.0 * ns as f64 / all;
     (all > 0.0).then(|| Used {
@@ -60,11 +60,11 @@ fn used(first: CpuTime, last: CpuTime) -> Option<Used> {
 /// CPU time and command of every process but this one.
 fn times(root: &Path) -> BTreeMap<Pid, (String, u64)> {
     let own = std::process::id() as Pid;
-    tasks::all(root)
+    tasks::list_processes(root)
         .into_iter()
         .filter(|pid| *pid != own)
         .filter_map(|pid| {
-            let stat = tasks::stat(root, pid)?;
+            let stat = tasks::read_stat(root, pid)?;
             let cpu_ns = stat.cpu_ns();
             Some((pid, (stat.command, cpu_ns)))
         })

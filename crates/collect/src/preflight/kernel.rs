@@ -71,7 +71,7 @@ pub const IRQBALANCE: Rule = Rule {
 };
 
 fn irqbalance(machine: &Machine) -> Seen {
-    let pids = tasks::all(machine.root);
+    let pids = tasks::list_processes(machine.root);
     if pids.is_empty() {
         return Seen::Unknown("processes cannot be listed");
     }
@@ -179,7 +179,7 @@ fn lockdown(machine: &Machine) -> Seen {
     let Some(text) = machine.read("sys/kernel/security/lockdown") else {
         return Seen::Unknown("securityfs is not mounted, or the kernel has no lockdown");
     };
-    match crate::chosen(&text).as_deref() {
+    match crate::find_chosen(&text).as_deref() {
         Some("none") => Seen::Ok("none".to_owned()),
         Some(level) => Seen::Caution(level.to_owned(), Vec::new()),
         None => Seen::Unknown("the kernel names no level"),

@@ -2,7 +2,7 @@
 //! `/proc/meminfo`).
 
 use super::{Machine, Rule, Seen, Write};
-use crate::chosen;
+use crate::find_chosen;
 
 pub const HUGE_PAGES: Rule = Rule {
     name: "huge-pages",
@@ -14,7 +14,12 @@ pub const HUGE_PAGES: Rule = Rule {
 
 fn huge_pages(machine: &Machine) -> Seen {
     let path = "sys/kernel/mm/transparent_hugepage/enabled";
-    match machine.read(path).as_deref().and_then(chosen).as_deref() {
+    match machine
+        .read(path)
+        .as_deref()
+        .and_then(find_chosen)
+        .as_deref()
+    {
         None => Seen::Unknown("this kernel has none"),
         Some("always") => Seen::Caution(
             "always".to_owned(),

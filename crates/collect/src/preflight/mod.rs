@@ -76,7 +76,7 @@ impl<'a> Machine<'a> {
             root,
             is_root: rustix::process::geteuid().is_root(),
             usable_cpus: crate::machine::usable_cpus(),
-            hypervisor: crate::machine::hypervisor(root),
+            hypervisor: crate::machine::find_hypervisor(root),
             activity: Activity::watch(root, time),
         }
     }
@@ -145,7 +145,7 @@ pub struct Finding {
 }
 
 /// Everything, in the order of the table.
-pub fn look(machine: &Machine) -> Vec<Finding> {
+pub fn check_machine(machine: &Machine) -> Vec<Finding> {
     RULES.iter().map(|rule| rule.apply(machine)).collect()
 }
 
@@ -153,8 +153,8 @@ pub fn look(machine: &Machine) -> Vec<Finding> {
 pub const WATCH: Duration = Duration::from_secs(1);
 
 /// The checks alone, for the results.
-pub fn checks(root: &Path) -> Vec<Check> {
-    let findings = look(&Machine::watch(root, WATCH));
+pub fn run_checks(root: &Path) -> Vec<Check> {
+    let findings = check_machine(&Machine::watch(root, WATCH));
     findings.into_iter().map(|finding| finding.check).collect()
 }
 
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_machine_that_shows_nothing_is_mostly_unknown_and_never_fixed() {
         let root = tree(&[]);
-        let findings = look(&machine(root.path()));
+        let findings = check_machine(&machine(root.path()));
         let unknown = findings.iter().filter(|f| testing::is_unknown(f)).count();
         assert!(unknown > RULES.len() / 2, "{findings:#?}");
         assert!(findings.iter().all(|f| f.fix.is_empty()));
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_looked_at() {
-        let checks = checks(Path::new("/"));
+        let checks = run_checks(Path::new("/"));
         assert_eq!(checks.len(), RULES.len());
         assert!(checks.iter().all(|check| !check.value.is_empty()));
     }

@@ -75,7 +75,7 @@ impl Event {
         let (task, place) = head.rsplit_once(" [")?;
         let by = task.trim_end().rsplit_once('-')?.1;
         Some(Event {
-            at_ns: time(at)?,
+            at_ns: parse_time(at)?,
             cpu: place.split_once(']')?.0.parse().ok()?,
             by: by.parse().ok()?,
             happened: Happened::parse(kind, fields.trim_end())?,
@@ -154,7 +154,7 @@ fn number(fields: &str, name: &str) -> Option<u32> {
 }
 
 /// Nanoseconds of `2196.745586`.
-pub(super) fn time(text: &str) -> Option<u64> {
+pub(super) fn parse_time(text: &str) -> Option<u64> {
     let (seconds, micros) = text.split_once('.')?;
     let (seconds, micros): (u64, u64) = (seconds.parse().ok()?, micros.parse().ok()?);
     seconds

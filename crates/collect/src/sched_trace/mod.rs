@@ -48,7 +48,7 @@ pub struct Recorded {
 }
 
 /// Why rings cannot be had here; `None` where they can. Nothing is made.
-pub fn missing(root: &Path) -> Option<io::Error> {
+pub fn find_obstacle(root: &Path) -> Option<io::Error> {
     let look = || {
         let tracefs = tracefs::open(root)?;
         openat(&tracefs, "instances", OFlags::RDONLY, Mode::empty())?;
@@ -60,7 +60,7 @@ pub fn missing(root: &Path) -> Option<io::Error> {
 }
 
 /// Names of the rings and other instances that there are.
-pub fn names(root: &Path) -> io::Result<Vec<String>> {
+pub fn ring_names(root: &Path) -> io::Result<Vec<String>> {
     let tracefs = tracefs::open(root)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     entries(openat(tracefs, "instances", flags, Mode::empty())?)
@@ -76,7 +76,7 @@ fn entries(directory: impl Into<OwnedFd>) -> io::Result<Vec<String>> {
 }
 
 /// Removes a ring with all that it holds. One that is gone is fine.
-pub fn remove(root: &Path, name: &str) -> io::Result<()> {
+pub fn remove_ring(root: &Path, name: &str) -> io::Result<()> {
     let tracefs = tracefs::open(root)?;
     match unlinkat(tracefs, format!("instances/{name}"), AtFlags::REMOVEDIR) {
         Err(rustix::io::Errno::NOENT) => Ok(()),
@@ -169,7 +169,7 @@ impl Recorded {
         let count = |name| value(name).parse::<u64>().unwrap_or(0);
         self.lost += count("dropped events") + count("commit overrun");
         if count("overrun") > 0 {
-            let oldest = event::time(value("oldest event ts")).unwrap_or(0);
+            let oldest = event::parse_time(value("oldest event ts")).unwrap_or(0);
             self.whole_from_ns = self.whole_from_ns.max(oldest);
         }
     }
@@ -235,14 +235,14 @@ mod tests {
 
     #[test]
     fn a_tree_without_tracefs_has_no_rings() {
-        assert!(missing(tree(&[]).path()).is_some());
+        assert!(find_obstacle(tree(&[]).path()).is_some());
         assert!(Ring::make(tree(&[]).path(), "schedlab-none", 1 << 20).is_err());
     }
 
     #[test]
     fn a_ring_of_this_machine_records_a_thread_that_sleeps() {
         let root = Path::new("/");
-        if let Some(why) = missing(root) {
+        if let Some(why) = find_obstacle(root) {
             return skipped(format!("tracefs: {why}"));
         }
         let name = format!("schedlab-test-{}", std::process::id());
@@ -256,10 +256,10 @@ mod tests {
             let cleared = ring.read(0..=u64::MAX)?;
             Ok((recorded?, cleared))
         });
-        assert!(names(root).unwrap().contains(&name));
-        remove(root, &name).unwrap();
-        remove(root, &name).unwrap();
-        assert!(!names(root).unwrap().contains(&name));
+        assert!(ring_names(root).unwrap().contains(&name));
+        remove_ring(root, &name).unwrap();
+        remove_ring(root, &name).unwrap();
+        assert!(!ring_names(root).unwrap().contains(&name));
         let (recorded, cleared) = recorded.unwrap();
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         let mut switches = recorded.events.iter().map(|event| &event.happened);

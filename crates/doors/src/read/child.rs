@@ -1,6 +1,6 @@
 //! Output of another program, read within a limit and a time.
 
-use super::{discard, too_large};
+use super::{discard_rest, too_large};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -132,8 +132,8 @@ pub fn output_of_child(child: Child, asked: Asked) -> Result<Output, NoOutput> {
 }
 
 fn to_end(mut child: Child, asked: Asked) -> Result<Output, NoOutput> {
-    let stdout = hear(child.stdout.take(), asked.most_bytes);
-    let stderr = hear(child.stderr.take(), asked.most_bytes);
+    let stdout = start_reading(child.stdout.take(), asked.most_bytes);
+    let stderr = start_reading(child.stderr.take(), asked.most_bytes);
     let stdin = child.stdin.take();
     thread::scope(|scope| {
         if let Some(mut stdin) = stdin {
@@ -150,8 +150,8 @@ fn to_end(mut child: Child, asked: Asked) -> Result<Output, NoOutput> {
         let until = Instant::now() + LAST_WORDS;
         Ok(Output {
             status,
-            stdout: stdout.until(until).map_err(NoOutput::TooMuch)?,
-            stderr: stderr.until(until).map_err(NoOutput::TooMuch)?,
+            stdout: stdout.read_until(until).map_err(NoOutput::TooMuch)?,
+            stderr: stderr.read_until(until).map_err(NoOutput::TooMuch)?,
         })
     })
 }
@@ -209,7 +209,7 @@ struct Bytes {
 }
 
 /// Begins to read a stream.
-pub fn hear(stream: Option<impl Read + Send + 'static>, most_bytes: u64) -> Heard {
+pub fn start_reading(stream: Option<impl Read + Send + 'static>, most_bytes: u64) -> Heard {
     let heard = Heard {
         shared: Arc::default(),
         most_bytes,
@@ -245,7 +245,7 @@ impl Heard {
             if size > room {
                 bytes.is_too_much = true;
                 drop(bytes);
-                let _ = discard(&mut stream);
+                let _ = discard_rest(&mut stream);
                 break;
             }
         }
@@ -259,7 +259,7 @@ impl Heard {
     }
 
     /// Bytes that came by then, or by the end of the stream. An error where it was too much.
-    pub fn until(&self, end: Instant) -> io::Result<Vec<u8>> {
+    pub fn read_until(&self, end: Instant) -> io::Result<Vec<u8>> {
         let mut bytes = self.bytes();
         while !bytes.has_ended && !bytes.is_too_much {
             let left = end.saturating_duration_since(Instant::now());

@@ -13,7 +13,7 @@ pub struct MostJson {
 }
 
 /// The value that a JSON text says, which has at most so many values.
-pub fn json<T: DeserializeOwned>(text: &[u8], most_values: usize) -> serde_json::Result<T> {
+pub fn parse_json<T: DeserializeOwned>(text: &[u8], most_values: usize) -> serde_json::Result<T> {
     if has_more_values(text, most_values) {
         let what = format!("it has more than {most_values} values, the most that are read");
         return Err(serde_json::Error::custom(what));
@@ -45,8 +45,10 @@ mod tests {
         let text = br#"{"a\"[,": [1, 2, "3,[\\"], "b": {}}"#;
         assert!(has_more_values(text, 5));
         assert!(!has_more_values(text, 6));
-        let error = json::<serde_json::Value>(text, 5).unwrap_err().to_string();
+        let error = parse_json::<serde_json::Value>(text, 5)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("more than 5 values"), "{error}");
-        assert!(json::<serde_json::Value>(text, 6).is_ok());
+        assert!(parse_json::<serde_json::Value>(text, 6).is_ok());
     }
 }

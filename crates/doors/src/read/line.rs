@@ -16,14 +16,14 @@ pub struct Lines<R> {
 
 impl<R: Read> Lines<BufReader<R>> {
     /// The lines of a stream without a buffer, at most [`LONGEST_SHOWN_LINE`] long.
-    pub fn of(stream: R) -> Self {
-        Lines::within(BufReader::new(stream), LONGEST_SHOWN_LINE)
+    pub fn from_stream(stream: R) -> Self {
+        Lines::with_limit(BufReader::new(stream), LONGEST_SHOWN_LINE)
     }
 }
 
 impl<R: BufRead> Lines<R> {
     /// The lines of a stream, at most `longest` bytes long.
-    pub fn within(stream: R, longest: usize) -> Self {
+    pub fn with_limit(stream: R, longest: usize) -> Self {
         Lines { stream, longest }
     }
 
@@ -118,7 +118,7 @@ mod tests {
 
     fn lines(text: &[u8], longest: usize) -> Vec<String> {
         // A buffer that is smaller than the lines.
-        Lines::within(BufReader::with_capacity(3, text), longest).collect()
+        Lines::with_limit(BufReader::with_capacity(3, text), longest).collect()
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             ["12345 … (3 more bytes)", "short"]
         );
         let endless = io::repeat(b'x').take(64 << 20);
-        let line = Lines::of(endless).next().unwrap();
+        let line = Lines::from_stream(endless).next().unwrap();
         assert!(line.len() < LONGEST_SHOWN_LINE + 40, "{}", line.len());
     }
 

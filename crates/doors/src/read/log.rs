@@ -23,7 +23,7 @@ pub struct Log {
 
 impl Log {
     /// Goes on at the end of the file.
-    pub fn of(file: File) -> io::Result<Self> {
+    pub fn append_to(file: File) -> io::Result<Self> {
         let left = MOST_LOG_BYTES.saturating_sub(file.metadata()?.len());
         Ok(Log { file, left })
     }
@@ -94,7 +94,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let said = |script: &str| {
-            let log = Log::of(
+            let log = Log::append_to(
                 File::options()
                     .create(true)
                     .append(true)

@@ -66,7 +66,7 @@ pub fn copy_within(
     clippy::disallowed_methods,
     reason = "this is the door: nothing is kept"
 )]
-pub fn discard(mut stream: impl Read) -> io::Result<u64> {
+pub fn discard_rest(mut stream: impl Read) -> io::Result<u64> {
     io::copy(&mut stream, &mut io::sink())
 }
 

@@ -2,7 +2,7 @@
 //! a build: where root builds, they run as a user who is nobody else, in a directory of that user's.
 //! Files that a build leaves are seen by later builds of the same source only, and no process of it is left.
 
-use super::{Agreed, named};
+use super::{Agreed, named_command};
 use crate::read::{LARGE_FILE_BYTES, copy_within, open_file_here};
 use crate::written::{self, Beside};
 use confine::{Confinement, User, View, holds_a_home};
@@ -62,7 +62,7 @@ impl Workshop {
             if !workshop.dir.is_dir() || workshop.dir.is_symlink() {
                 written::make_new_directory(&workshop.dir)?;
             }
-            workshop.give(&workshop.dir)?;
+            workshop.give_to_user(&workshop.dir)?;
         }
         Ok(workshop)
     }
@@ -79,8 +79,8 @@ impl Workshop {
 
     /// Command of a build. As another user it has a home of its own, and nothing of root's
     /// environment that a build does not need.
-    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = named(program, self.agreed);
+    pub fn build_command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = named_command(program, self.agreed);
         if self.user.is_some() {
             command.env_clear();
             command.envs(std::env::vars_os().filter(|(name, _)| is_for_builds(name)));
@@ -96,7 +96,7 @@ impl Workshop {
 
     /// Gives a file or directory, and all below it, to the user of the builds. No link is followed, and
     /// a directory is given after all that is in it: until then nobody can put anything there.
-    pub fn give(&self, path: &Path) -> io::Result<()> {
+    pub fn give_to_user(&self, path: &Path) -> io::Result<()> {
         match &self.user {
             Some(user) => give_below(&directory_of(path)?, &name_of(path)?, user),
             None => Ok(()),
@@ -150,13 +150,16 @@ impl Workshop {
         let Some(user) = &self.user else {
             return Ok(Confinement::default());
         };
-        let mut homes = User::homes();
+        let mut homes = User::home_directories();
         homes.extend(user.home.clone());
         let mut view = View::default();
         // Some let everybody read them.
-        homes.iter().for_each(|home| view.hide(home));
+        homes.iter().for_each(|home| view.hide_path(home));
         // Builds of other sources run as the same user.
-        self.dir.parent().into_iter().for_each(|all| view.hide(all));
+        self.dir
+            .parent()
+            .into_iter()
+            .for_each(|all| view.hide_path(all));
         let programs = std::env::var_os("PATH").unwrap_or_default();
         let programs = std::env::split_paths(&programs)
             .filter(|dir| dir.is_absolute() && !holds_a_home(dir, &homes));
@@ -179,7 +182,7 @@ impl Workshop {
     }
 
     /// Copies a program that a build made to `to`, where only we can change it. It may be run.
-    pub fn take(&self, from: &Path, to: &Path) -> io::Result<()> {
+    pub fn take_program(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.take_with(from, to, 0o755)
     }
 
@@ -198,11 +201,11 @@ impl Workshop {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         }
         written::make_directory(to.parent().unwrap_or(Path::new("/")))?;
-        let mut beside = Beside::of(to)?;
+        let mut beside = Beside::create_for(to)?;
         copy_within(&mut file, beside.file(), LARGE_FILE_BYTES)?;
         let rights = Permissions::from_mode(mode);
         beside.file().set_permissions(rights)?;
-        beside.put()
+        beside.put_in_place()
     }
 }
 
@@ -352,7 +355,7 @@ mod tests {
             Workshop::open(Agreed::by_command(), Some(user), dir.path(), "tests").unwrap();
         let ours = dir.path().join("ours");
         fs::write(&ours, "").unwrap();
-        let mut sh = workshop.command("sh");
+        let mut sh = workshop.build_command("sh");
         let script = format!(
             "id -u; : > made; : 2> /dev/null > {}",
             ours.with_extension("x").display()
@@ -365,10 +368,14 @@ mod tests {
         assert_ne!(id.trim(), "0");
         assert!(!ours.with_extension("x").exists());
         let (made, taken) = (workshop.dir().join("made"), dir.path().join("bin/taken"));
-        workshop.take(&made, &taken).unwrap();
+        workshop.take_program(&made, &taken).unwrap();
         assert_eq!(taken.metadata().unwrap().uid(), 0);
         std::os::unix::fs::symlink("/etc/passwd", workshop.dir().join("link")).unwrap();
-        assert!(workshop.take(&workshop.dir().join("link"), &taken).is_err());
+        assert!(
+            workshop
+                .take_program(&workshop.dir().join("link"), &taken)
+                .is_err()
+        );
         // A link on the way leads to files that are not the user's.
         std::os::unix::fs::symlink("/etc", workshop.dir().join("way")).unwrap();
         let through = workshop.dir().join("way/shadow");
@@ -398,7 +405,7 @@ mod tests {
         };
         let workshop =
             Workshop::open(Agreed::by_command(), Some(user), dir.path(), "tests").unwrap();
-        let mut sh = workshop.command("sh");
+        let mut sh = workshop.build_command("sh");
         let script = format!("cat {0}/source/main.c {0}/key", home.path().display());
         sh.args(["-c", &script]).current_dir(workshop.dir());
         sh.stdout(std::process::Stdio::piped());
@@ -417,7 +424,7 @@ mod tests {
         let built = |source: &str, script: &str| {
             let (agreed, user) = (Agreed::by_command(), Some(user.clone()));
             let workshop = Workshop::open(agreed, user, dir.path(), source).unwrap();
-            let mut sh = workshop.command("sh");
+            let mut sh = workshop.build_command("sh");
             sh.args(["-c", script]).current_dir(workshop.dir());
             sh.stdout(std::process::Stdio::piped());
             let child = workshop.spawn(sh, &[]).unwrap();
@@ -493,7 +500,7 @@ mod tests {
             let all = way.iter().map(|dir| rustix::fs::fstat(dir).unwrap().st_uid);
             all.collect::<std::collections::BTreeSet<u32>>()
         };
-        workshop.give(&tree).unwrap();
+        workshop.give_to_user(&tree).unwrap();
         assert_eq!(owners(), [uid].into());
         let link = tree.join("link").symlink_metadata().unwrap();
         assert_eq!(link.uid(), uid, "the link itself");

@@ -34,12 +34,12 @@ pub fn write_file_durably(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()
 
 /// Writes a file, whole or absent, that has these rights from the beginning.
 pub fn write_file_with_rights(path: &Path, rights: u32, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-    let mut beside = Beside::of(path)?;
+    let mut beside = Beside::create_for(path)?;
     beside.file().write_all(bytes.as_ref())?;
     beside
         .file()
         .set_permissions(Permissions::from_mode(rights))?;
-    beside.put()
+    beside.put_in_place()
 }
 
 fn put(path: &Path, bytes: &[u8], durably: bool) -> io::Result<()> {
@@ -47,11 +47,11 @@ fn put(path: &Path, bytes: &[u8], durably: bool) -> io::Result<()> {
     if let Some(mut device) = opened_device(path)? {
         return device.write_all(bytes);
     }
-    let mut beside = Beside::of(path)?;
+    let mut beside = Beside::create_for(path)?;
     beside.file().write_all(bytes)?;
     match durably {
         true => beside.put_durably(),
-        false => beside.put(),
+        false => beside.put_in_place(),
     }
 }
 
@@ -77,7 +77,7 @@ fn opened_device(path: &Path) -> io::Result<Option<File>> {
     }
     // Without links, and of nobody else, or refused.
     let place = real_path(path)?;
-    if !Trust::in_caller().has(place.symlink_metadata()?.uid()) {
+    if !Trust::in_caller().has_user(place.symlink_metadata()?.uid()) {
         return Err(ErrorKind::PermissionDenied.into());
     }
     options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
@@ -89,7 +89,7 @@ fn refuse_file_of_another(place: &Path) -> io::Result<()> {
     let Ok(old) = place.symlink_metadata() else {
         return Ok(());
     };
-    let is_of_another = old.is_file() && !Trust::in_caller().has(old.uid());
+    let is_of_another = old.is_file() && !Trust::in_caller().has_user(old.uid());
     match rustix::process::geteuid().is_root() && is_of_another {
         true => {
             let what = format!(
@@ -114,7 +114,7 @@ pub struct Beside {
 impl Beside {
     /// An empty file beside the place of another one. A link at the place leads to what is
     /// replaced, where [`real_place`] lets it.
-    pub fn of(path: &Path) -> io::Result<Beside> {
+    pub fn create_for(path: &Path) -> io::Result<Beside> {
         let mut place = real_place(path)?;
         if place.is_symlink() && place.exists() {
             place = real_path(&place)?;
@@ -161,7 +161,7 @@ impl Beside {
     }
 
     /// Puts it in its place.
-    pub fn put(self) -> io::Result<()> {
+    pub fn put_in_place(self) -> io::Result<()> {
         self.file.persist(&self.place).map_err(|e| e.error)?;
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Beside {
     pub fn put_durably(self) -> io::Result<()> {
         self.file.as_file().sync_all()?;
         let place = self.place.clone();
-        self.put()?;
+        self.put_in_place()?;
         sync_parent(&place)
     }
 }
@@ -222,12 +222,12 @@ pub fn move_durably(from: &Path, to: &Path) -> io::Result<()> {
 /// Copies a file with its rights, whole or not at all.
 pub fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = read::open_file(from)?;
-    let mut beside = Beside::of(to)?;
+    let mut beside = Beside::create_for(to)?;
     copy_within(&mut source, beside.file(), u64::MAX)?;
     beside
         .file()
         .set_permissions(source.metadata()?.permissions())?;
-    beside.put()
+    beside.put_in_place()
 }
 
 /// A new file in the place of whatever has its name: a link there is removed, never followed. For
@@ -353,7 +353,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("report.txt");
         fs::write(&path, "old").unwrap();
-        let mut beside = Beside::of(&path).unwrap();
+        let mut beside = Beside::create_for(&path).unwrap();
         beside.file().write_all(b"half").unwrap();
         drop(beside);
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
@@ -452,7 +452,7 @@ mod tests {
     fn only_what_was_being_written_to_a_place_is_removed_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("a.service");
-        let left = Beside::of(&place).unwrap().path().to_owned();
+        let left = Beside::create_for(&place).unwrap().path().to_owned();
         fs::write(&left, "half").unwrap();
         let others = [
             ".partial-a.service-b-XXXXXX",

@@ -68,10 +68,10 @@ impl Marked {
     /// Takes a directory for what schedlab will write: a new one, an empty one, or one that has the
     /// mark. `AlreadyExists` where it is none of these, which is then left alone; `WouldBlock` where
     /// another process has it.
-    pub fn take(dir: &Path) -> io::Result<Marked> {
+    pub fn claim_dir(dir: &Path) -> io::Result<Marked> {
         refuse_unmarked(dir)?;
         let made = make_directory(dir)?;
-        let mut taken = Marked::adopt(dir, &mut no_patience)?;
+        let mut taken = Marked::adopt_dir(dir, &mut no_patience)?;
         if !made.is_empty() {
             let itself = taken.dir.symlink_metadata()?;
             taken.list(ITSELF, &itself)?;
@@ -82,7 +82,7 @@ impl Marked {
 
     /// Takes a directory that is known to be of schedlab by what is in it, and puts the mark there
     /// where it is missing. `WouldBlock` where another process has it.
-    pub fn adopt(dir: &Path, wait: Patience) -> io::Result<Marked> {
+    pub fn adopt_dir(dir: &Path, wait: Patience) -> io::Result<Marked> {
         let real = real_directory(dir)?;
         loop {
             let (mut mark, is_new) = opened_mark(&real.join(MARK))?;
@@ -115,20 +115,20 @@ impl Marked {
             return false;
         };
         let listed = self.listed().unwrap_or_default();
-        Trust::in_caller().has(mark.uid()) && listed.contains(&line_of_mark(&mark))
+        Trust::in_caller().has_user(mark.uid()) && listed.contains(&line_of_mark(&mark))
     }
 
     /// Writes a new file, whole and on the disk, and lists it. `AlreadyExists` where its name is
     /// taken.
     pub fn write_new(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.write_listed(name, bytes, Beside::put_new)?;
-        self.note(self.dir.join(name));
+        self.note_made(self.dir.join(name));
         Ok(())
     }
 
     /// The same for a file that may be there: it is replaced.
-    pub fn replace(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        self.write_listed(name, bytes, Beside::put)
+    pub fn replace_file(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.write_listed(name, bytes, Beside::put_in_place)
     }
 
     fn write_listed(
@@ -138,7 +138,7 @@ impl Marked {
         put: fn(Beside) -> io::Result<()>,
     ) -> io::Result<()> {
         let place = self.dir.join(name);
-        let mut beside = Beside::of(&place)?;
+        let mut beside = Beside::create_for(&place)?;
         beside.file().write_all(bytes)?;
         beside.file().sync_all()?;
         // Before it has its name: a kill between the two leaves no file that is not listed.
@@ -149,8 +149,8 @@ impl Marked {
 
     /// True for a file that schedlab wrote here, for this user, and that nobody changed since. A copy of the
     /// directory has other files.
-    pub fn lists(&self, name: &str) -> bool {
-        let is_ours = |found: &Metadata| Trust::in_caller().has(found.uid());
+    pub fn has_listed(&self, name: &str) -> bool {
+        let is_ours = |found: &Metadata| Trust::in_caller().has_user(found.uid());
         let found = self.dir.join(name).symlink_metadata();
         let is_listed = |found: &Metadata| {
             self.listed()
@@ -178,19 +178,19 @@ impl Marked {
     }
 
     /// Writes a file of it, whole and on the disk. One that is there is replaced.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub fn write_file(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let place = self.dir.join(name);
         let is_new = place.symlink_metadata().is_err();
         write_file_durably(&place, bytes)?;
         if is_new {
-            self.note(place);
+            self.note_made(place);
         }
         Ok(())
     }
 
     /// Takes note of a file, or of a directory with all that is in it, that this process made in the
     /// directory: it goes when all does that was made ([`Marked::remove_made`]).
-    pub fn note(&self, place: PathBuf) {
+    pub fn note_made(&self, place: PathBuf) {
         if let Ok(mut made) = self.made.lock() {
             made.whole.push(place);
         }
@@ -323,7 +323,7 @@ fn remove_any(place: &Path) -> io::Result<()> {
 
 /// True for a directory, and no link to one, with a mark that nobody else can have put there.
 pub fn has_mark(dir: &Path) -> bool {
-    let is_ours = |found: &Metadata| Trust::in_caller().has(found.uid());
+    let is_ours = |found: &Metadata| Trust::in_caller().has_user(found.uid());
     let mark = dir.join(MARK).symlink_metadata();
     let dir = dir.symlink_metadata();
     dir.is_ok_and(|found| found.is_dir() && is_ours(&found))
@@ -370,7 +370,7 @@ pub fn remove_marked(dir: &Path) -> io::Result<bool> {
         let why = "schedlab did not make it (it has no mark), so it is not removed";
         return Err(io::Error::new(ErrorKind::AlreadyExists, why));
     }
-    let _taken = Marked::adopt(dir, &mut no_patience)?;
+    let _taken = Marked::adopt_dir(dir, &mut no_patience)?;
     remove_with_mark_last(dir)?;
     Ok(true)
 }
@@ -401,7 +401,7 @@ pub struct Part {
 
 impl Part {
     /// A new one, in a directory which is made where it is missing.
-    pub fn of(parent: &Path) -> io::Result<Part> {
+    pub fn create_in(parent: &Path) -> io::Result<Part> {
         make_directory(parent)?;
         let parent = real_directory(parent)?;
         remove_left(&parent);
@@ -409,7 +409,7 @@ impl Part {
             .prefix(PART)
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .tempdir_in(&parent)?;
-        let marked = Marked::adopt(dir.path(), &mut no_patience)?;
+        let marked = Marked::adopt_dir(dir.path(), &mut no_patience)?;
         Ok(Part {
             marked: Some(marked),
             dir: dir.keep(),
@@ -422,23 +422,23 @@ impl Part {
     }
 
     /// Path of the directory itself, for what else is needed while something is made.
-    pub fn room(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         &self.dir
     }
 
     /// Puts what was made in its place. An error where a directory is there that is not empty.
-    pub fn put(self, place: &Path) -> io::Result<()> {
+    pub fn put_at(self, place: &Path) -> io::Result<()> {
         fs::rename(self.path(), place)?;
         sync_parent(place)
     }
 
     /// Puts what was made in its place, and removes what was there, which must be of schedlab.
-    pub fn replace(self, place: &Path) -> io::Result<()> {
+    pub fn replace_at(self, place: &Path) -> io::Result<()> {
         match fs::rename(place, self.dir.join("old")) {
             Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        self.put(place)
+        self.put_at(place)
     }
 
     /// Removes it now.
@@ -496,7 +496,7 @@ mod tests {
     fn a_directory_of_the_user_is_not_taken_whatever_the_names_in_it() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("experiment.toml"), "mine").unwrap();
-        let refused = Marked::take(dir.path()).unwrap_err();
+        let refused = Marked::claim_dir(dir.path()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
         assert_eq!(names(dir.path()), ["experiment.toml"]);
     }
@@ -505,7 +505,7 @@ mod tests {
     fn what_was_made_goes_and_nothing_else() {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("a/b");
-        let mut taken = Marked::take(&dir).unwrap();
+        let mut taken = Marked::claim_dir(&dir).unwrap();
         taken.write_new("plan.json", b"{}").unwrap();
         taken.make_directory("trials").unwrap();
         fs::write(dir.join("notes.txt"), "mine").unwrap();
@@ -517,15 +517,15 @@ mod tests {
     fn a_directory_that_a_killed_process_made_goes_with_what_the_next_one_makes() {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("a");
-        drop(Marked::take(&dir).unwrap());
-        Marked::take(&dir).unwrap().remove_made();
+        drop(Marked::claim_dir(&dir).unwrap());
+        Marked::claim_dir(&dir).unwrap().remove_made();
         assert!(!dir.exists());
     }
 
     #[test]
     fn a_directory_that_was_empty_before_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let mut taken = Marked::take(dir.path()).unwrap();
+        let mut taken = Marked::claim_dir(dir.path()).unwrap();
         taken.write_new("plan.json", b"{}").unwrap();
         taken.remove_made();
         assert_eq!(names(dir.path()), Vec::<String>::new());
@@ -534,14 +534,14 @@ mod tests {
     #[test]
     fn what_a_killed_process_listed_goes_unless_somebody_changed_it() {
         let dir = tempfile::tempdir().unwrap();
-        let mut killed = Marked::take(dir.path()).unwrap();
+        let mut killed = Marked::claim_dir(dir.path()).unwrap();
         killed.write_new("plan.json", b"{}").unwrap();
         killed.write_new("experiment.toml", b"x").unwrap();
         killed.make_directory("trials").unwrap();
         drop(killed);
         fs::write(dir.path().join(".partial-plan.json-x"), "").unwrap();
         fs::write(dir.path().join("experiment.toml"), "mine now").unwrap();
-        let mut again = Marked::take(dir.path()).unwrap();
+        let mut again = Marked::claim_dir(dir.path()).unwrap();
         assert_eq!(again.remove_listed().unwrap(), Holds::More);
         assert_eq!(names(dir.path()), [MARK, "experiment.toml"]);
     }
@@ -549,12 +549,12 @@ mod tests {
     #[test]
     fn one_process_has_a_directory() {
         let dir = tempfile::tempdir().unwrap();
-        let first = Marked::take(dir.path()).unwrap();
-        let second = Marked::take(dir.path()).unwrap_err();
+        let first = Marked::claim_dir(dir.path()).unwrap();
+        let second = Marked::claim_dir(dir.path()).unwrap_err();
         assert_eq!(second.kind(), ErrorKind::WouldBlock);
         let mut first = Some(first);
         let mut asked = 0;
-        let waited = Marked::adopt(dir.path(), &mut || {
+        let waited = Marked::adopt_dir(dir.path(), &mut || {
             asked += 1;
             first.take();
             true
@@ -578,17 +578,17 @@ mod tests {
     #[test]
     fn a_part_of_a_killed_process_goes_with_the_next_one_and_a_living_one_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let living = Part::of(dir.path()).unwrap();
-        let mut killed = Part::of(dir.path()).unwrap();
+        let living = Part::create_in(dir.path()).unwrap();
+        let mut killed = Part::create_in(dir.path()).unwrap();
         fs::write(killed.path(), "gigabytes").unwrap();
         // A kill closes the file and removes nothing.
         killed.marked.take();
         fs::create_dir(dir.path().join(".part-theirs")).unwrap();
-        let new = Part::of(dir.path()).unwrap();
+        let new = Part::create_in(dir.path()).unwrap();
         assert!(living.dir.exists() && new.dir.exists() && !killed.dir.exists());
         assert!(dir.path().join(".part-theirs").exists(), "it has no mark");
         fs::write(new.path(), "whole").unwrap();
-        new.put(&dir.path().join("place")).unwrap();
+        new.put_at(&dir.path().join("place")).unwrap();
         drop(living);
         assert_eq!(names(dir.path()), [".part-theirs", "place"]);
     }

@@ -56,7 +56,7 @@ impl Trust {
     }
 
     /// True for a user whose files and directories count as ours.
-    pub fn has(&self, user: u32) -> bool {
+    pub fn has_user(&self, user: u32) -> bool {
         self.users.contains(&user)
     }
 }
@@ -133,7 +133,7 @@ impl Name<'_> {
         let found = self.found;
         let is_sticky = found.is_dir() && found.mode() & STICKY != 0;
         let group = found.gid();
-        let how = if !trust.has(found.uid()) {
+        let how = if !trust.has_user(found.uid()) {
             How::Owner(found.uid())
         } else if found.is_symlink() || is_sticky {
             return None;
@@ -230,7 +230,7 @@ fn names(path: &Path) -> VecDeque<OsString> {
 /// Who else than the trusted could change the file, or lead its name to another one: the first
 /// path, from `/` on, that belongs to somebody else or may be written by others. `None` where
 /// nobody can.
-pub fn exposed(path: &Path, trust: &Trust) -> io::Result<Option<Exposed>> {
+pub fn find_exposed(path: &Path, trust: &Trust) -> io::Result<Option<Exposed>> {
     let mut first = None;
     let mut look = |name: &Name| {
         first = first.take().or_else(|| name.changed_by(trust, true));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     fn exposed_to_root(path: &Path) -> Option<How> {
-        exposed(path, &Trust::in_root())
+        find_exposed(path, &Trust::in_root())
             .unwrap()
             .map(|found| found.how)
     }

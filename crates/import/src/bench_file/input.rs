@@ -86,7 +86,7 @@ pub struct WorkerSet {
 
 impl WorkerSet {
     /// So many workers of a preset.
-    pub fn of(params: &Params, count: u64) -> Self {
+    pub fn from_preset(params: &Params, count: u64) -> Self {
         WorkerSet {
             params: params.clone(),
             count,

@@ -17,7 +17,7 @@ impl Room {
         Room(MOST_TEXT_BYTES)
     }
 
-    pub(super) fn take(&mut self, name: &str, params: &Params) -> Result<(), Fault> {
+    pub(super) fn take_text(&mut self, name: &str, params: &Params) -> Result<(), Fault> {
         let words = params.args.iter().map(String::len);
         let size = name.len() + words.map(|bytes| bytes + 1).sum::<usize>();
         match self.0.checked_sub(size) {
@@ -46,7 +46,9 @@ pub(super) fn add_distinct<T: PartialEq>(
 }
 
 /// The schedulers, each once.
-pub(super) fn distinct<T: PartialEq>(schedulers: impl Iterator<Item = T>) -> Result<Vec<T>, Fault> {
+pub(super) fn distinct_schedulers<T: PartialEq>(
+    schedulers: impl Iterator<Item = T>,
+) -> Result<Vec<T>, Fault> {
     let mut all = Vec::new();
     for under in schedulers {
         add_distinct(&mut all, under, MOST_ARMS, "schedulers")?;

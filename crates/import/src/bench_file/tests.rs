@@ -11,7 +11,7 @@ fn read(text: &str) -> Result<String, String> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("sample.bench");
     std::fs::write(&path, text).unwrap();
-    experiment(&path).map_err(|e| e.to_string())
+    experiment_text(&path).map_err(|e| e.to_string())
 }
 
 fn table(text: &str) -> toml::Table {

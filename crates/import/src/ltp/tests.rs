@@ -104,7 +104,7 @@ fn runs(imported: &Imported) -> Vec<Figures<'_>> {
             .collect()
     };
     let runs = imported.runs.iter();
-    runs.map(|run| (run.arm.as_str(), run.place.name(), figures(run)))
+    runs.map(|run| (run.arm.as_str(), run.place.cell_name(), figures(run)))
         .collect()
 }
 

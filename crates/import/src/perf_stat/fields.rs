@@ -2,7 +2,7 @@
 
 use super::{Count, REMEDY, Read, Stat, of_a_part};
 use crate::ImportError;
-use crate::files::number;
+use crate::files::parse_number;
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -67,7 +67,7 @@ fn calls(
 }
 
 fn nothing(path: &Path) -> ImportError {
-    ImportError::file(path, "there is no figure in it", REMEDY)
+    ImportError::in_file(path, "there is no figure in it", REMEDY)
 }
 
 fn of_object(
@@ -136,9 +136,9 @@ fn fields(
         let what =
             format!("the name of the event `{event}…` has the separator `{separator}` in it");
         let remedy = "measure again with another separator: perf stat -x';'";
-        return Err(ImportError::line(path, at, what, remedy));
+        return Err(ImportError::in_line(path, at, what, remedy));
     }
-    let percent = |text: &str| number(&text.replace(',', "."));
+    let percent = |text: &str| parse_number(&text.replace(',', "."));
     let error = rest[0].strip_suffix('%').and_then(percent);
     let counted = rest.get(1 + usize::from(error.is_some()));
     let counted = counted.and_then(|text| percent(text));
@@ -159,15 +159,16 @@ fn is_time(text: &str) -> bool {
 }
 
 fn is_value(text: &str) -> bool {
-    matches!(text, "<not counted>" | "<not supported>") || number(&text.replace(',', ".")).is_some()
+    matches!(text, "<not counted>" | "<not supported>")
+        || parse_number(&text.replace(',', ".")).is_some()
 }
 
 fn value(path: &Path, text: &str, at: usize) -> Result<Option<f64>, ImportError> {
     if text.starts_with('<') {
         return Ok(None);
     }
-    let value = number(&text.replace(',', "."));
-    let wrong = || ImportError::line(path, at, format!("`{text}` is no number"), REMEDY);
+    let value = parse_number(&text.replace(',', "."));
+    let wrong = || ImportError::in_line(path, at, format!("`{text}` is no number"), REMEDY);
     value.ok_or_else(wrong).map(Some)
 }
 

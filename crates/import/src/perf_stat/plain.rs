@@ -2,8 +2,8 @@
 
 use super::{Count, ELAPSED, REMEDY, Read, Stat, of_a_part};
 use crate::ImportError;
-use crate::files::number;
-use model::printed::number::{Thousands, plain};
+use crate::files::parse_number;
+use model::printed::number::{Thousands, normalize_number};
 use std::path::Path;
 
 /// Words that each call of perf stat begins with.
@@ -42,7 +42,7 @@ fn call(
         .find_map(|line| decimal_point(line))
     else {
         let what = "there is no `seconds time elapsed` behind this line: it is not whole";
-        return Err(ImportError::line(path, begin + 1, what, REMEDY));
+        return Err(ImportError::in_line(path, begin + 1, what, REMEDY));
     };
     for (at, line) in lines.iter().enumerate().take(end).skip(begin + 1) {
         if line.starts_with("CPU") || line.starts_with('S') && line[1..].starts_with(is_digit) {
@@ -54,7 +54,7 @@ fn call(
             ));
         }
         let count = count(line, point).map_err(|what| {
-            ImportError::line(path, at + 1, format!("`{}`: {what}", line.trim()), REMEDY)
+            ImportError::in_line(path, at + 1, format!("`{}`: {what}", line.trim()), REMEDY)
         })?;
         let has_ended = stat.counts.iter().any(|count| count.event == ELAPSED);
         let is_of_end = |count: &Count| matches!(count.event.as_str(), "user" | "sys");
@@ -161,8 +161,8 @@ fn value(text: &str, point: char) -> Result<f64, String> {
         ',' => Thousands::Point,
         _ => Thousands::Comma,
     };
-    let plain = plain(&text, Some(thousands))?;
-    number(&plain).ok_or_else(|| "it is no number".to_owned())
+    let plain = normalize_number(&text, Some(thousands))?;
+    parse_number(&plain).ok_or_else(|| "it is no number".to_owned())
 }
 
 /// `( +- 17.21% )`, the last one of the line.

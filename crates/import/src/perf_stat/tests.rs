@@ -80,7 +80,7 @@ fn text_of_many_runs_has_their_mean_and_the_spread_between_them() {
         panic!("{imported:?}");
     };
     assert_eq!(run.arm, "lavd");
-    assert_eq!(run.place.name(), "perf bench sched pipe -l 1000");
+    assert_eq!(run.place.cell_name(), "perf bench sched pipe -l 1000");
     let metric = |name: &str| run.metrics.iter().find(|m| m.metric == name).unwrap();
     let task_clock = metric("task_clock");
     assert_eq!((task_clock.value, task_clock.unit.as_str()), (15.21, "ms"));

@@ -30,7 +30,7 @@ fn figures(text: &str, columns: &Columns) -> Vec<Figures> {
             .collect()
     };
     let runs = imported.runs.iter();
-    runs.map(|run| (run.arm.clone(), run.place.name(), figures(run)))
+    runs.map(|run| (run.arm.clone(), run.place.cell_name(), figures(run)))
         .collect()
 }
 

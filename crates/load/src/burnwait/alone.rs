@@ -55,7 +55,7 @@ impl Want {
     }
 
     /// `None` where the cell was not calibrated.
-    pub fn of(set: &str, calibration: &Calibration) -> Option<Self> {
+    pub fn from_calibration(set: &str, calibration: &Calibration) -> Option<Self> {
         let value = |name: &str| calibration.values.get(&format!("{set}.{name}")).copied();
         Some(Want {
             kops_per_sec: value("kops_per_sec")?,
@@ -88,7 +88,11 @@ impl Want {
 }
 
 /// Demand of a worker of each set, measured one after the other.
-pub fn wants(sets: &[Set], interval_ns: u64, operations_per_kop: u64) -> Result<Vec<Want>, String> {
+pub fn measure_wants(
+    sets: &[Set],
+    interval_ns: u64,
+    operations_per_kop: u64,
+) -> Result<Vec<Want>, String> {
     let reads = |set: &Set| {
         set.memory
             .map_or(0, |memory| burn::reads_per_ms(memory.bytes))
@@ -144,7 +148,7 @@ pub fn check(sets: &[Set]) -> Result<(), Invalid> {
 
 /// A set with those that hand over to it, the nearest first.
 fn chain(sets: &[Set], set: usize) -> Vec<usize> {
-    let front = |index: &usize| sets[*index].front(sets);
+    let front = |index: &usize| sets[*index].front_set(sets);
     std::iter::successors(Some(set), front).collect()
 }
 
@@ -211,7 +215,7 @@ impl Alone<'_> {
             operations_per_kop: self.operations_per_kop,
         };
         let order = chain(self.sets, set);
-        let pipes = Pipe::lay(self.sets, &order);
+        let pipes = Pipe::lay_pipes(self.sets, &order);
         let workers = order.iter().zip(pipes).map(|(index, pipe)| {
             let own = Own {
                 after_ns: SETTLE_NS,
@@ -240,7 +244,9 @@ impl Alone<'_> {
         let done = done.map_err(|_| "a worker panicked".to_owned())?;
         let (lateness, tallies): (Vec<Recorder>, Vec<Tally>) = done.into_iter().unzip();
         let late = Recording::merge(lateness.into_iter().take(1));
-        let late_ns = late.and_then(|late| late.mean_ns()).map(model::whole);
+        let late_ns = late
+            .and_then(|late| late.mean_ns())
+            .map(model::truncate_to_u64);
         let reads_per_ms = self.reads_per_ms[set];
         let want = |done| Want {
             late_ns,
@@ -261,18 +267,18 @@ mod tests {
         Set {
             name: name.to_owned(),
             events,
-            ..sets::published().remove(0)
+            ..sets::published_sets().remove(0)
         }
     }
 
     fn kops_per_sec(sets: &[Set], set: usize) -> u64 {
         // Ten operations for a thousand: what takes long is to wait.
-        wants(sets, SEC, 10).unwrap()[set].kops_per_sec
+        measure_wants(sets, SEC, 10).unwrap()[set].kops_per_sec
     }
 
     #[test]
     fn a_worker_whose_waits_do_not_fill_half_a_second_wants_what_it_does_in_a_cycle() {
-        let rare = set("rare", vec![Event::waiting(10_000, 350_000_000)]);
+        let rare = set("rare", vec![Event::with_wait(10_000, 350_000_000)]);
         // 10000 in 350 ms. Two pieces begin within half a second, which is 40000 a second.
         let found = kops_per_sec(&[rare], 0);
         assert!((23_000..29_000).contains(&found), "{found}");
@@ -285,11 +291,11 @@ mod tests {
                 on_ns: 20_000_000,
                 off_ns: 380_000_000,
             }),
-            ..set("front", vec![Event::waiting(10_000, 50_000_000)])
+            ..set("front", vec![Event::with_wait(10_000, 50_000_000)])
         };
         let back = Event {
             when: When::HandedOver,
-            ..Event::waiting(20_000, 0)
+            ..Event::with_wait(20_000, 0)
         };
         let back = Set {
             after: Some("front".to_owned()),
@@ -305,14 +311,14 @@ mod tests {
 
     #[test]
     fn the_time_of_all_runs_follows_the_cycles_and_is_bounded() {
-        let short = set("short", vec![Event::waiting(70, 200_000)]);
-        let long = set("long", vec![Event::waiting(20, 10 * SEC)]);
+        let short = set("short", vec![Event::with_wait(70, 200_000)]);
+        let long = set("long", vec![Event::with_wait(20, 10 * SEC)]);
         let sets = [short.clone(), long];
         // Three runs of half a second and one of two cycles.
         let expected = (3.0 * 0.5 + 20.0) * SLOWER as f64;
         assert!((limit(&sets).as_secs_f64() / expected - 1.0).abs() < 0.01);
         assert_eq!(check(&sets), Ok(()));
-        let pair = vec![Event::waiting(20, 10 * SEC), Event::waiting(20, SEC)];
+        let pair = vec![Event::with_wait(20, 10 * SEC), Event::with_wait(20, SEC)];
         assert_eq!(run_ns(&[set("pair", pair)], 0), 4 * (10 * SEC + 40_000));
         let all: Vec<Set> = (0..100).map(|_| short.clone()).collect();
         assert_eq!(check(&all).unwrap_err().key, "set");
@@ -320,24 +326,24 @@ mod tests {
 
     #[test]
     fn a_cycle_that_cannot_be_measured_is_refused_with_its_set() {
-        let short = set("short", vec![Event::waiting(70, 200_000)]);
+        let short = set("short", vec![Event::with_wait(70, 200_000)]);
         let too_long = |of| {
             let wrong = check(&[short.clone(), of]).unwrap_err();
             assert_eq!(wrong.key, "set.1.events");
             assert!(wrong.what.starts_with("long: "), "{}", wrong.what);
             wrong.what
         };
-        let what = too_long(set("long", vec![Event::waiting(20, 40 * SEC)]));
+        let what = too_long(set("long", vec![Event::with_wait(20, 40 * SEC)]));
         assert!(what.contains("1m20s"), "{what}");
-        too_long(set("long", vec![Event::waiting(50_000_000, 0)]));
-        too_long(set("long", vec![Event::waiting(u64::MAX, 0)]));
+        too_long(set("long", vec![Event::with_wait(50_000_000, 0)]));
+        too_long(set("long", vec![Event::with_wait(u64::MAX, 0)]));
         let cycle = Cycle {
             on_ns: SEC,
             off_ns: 40 * SEC,
         };
         too_long(Set {
             cycle: Some(cycle),
-            ..set("long", vec![Event::waiting(70, 200_000)])
+            ..set("long", vec![Event::with_wait(70, 200_000)])
         });
     }
 }

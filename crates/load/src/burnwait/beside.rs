@@ -202,7 +202,7 @@ impl Company {
             .set_len(numbers * NUMBER_BYTES)
             .map_err(|e| format!("make the memory of the counts: {e}"))?;
         let order: Vec<usize> = members.iter().map(|member| member.set).collect();
-        let pipes = Pipe::lay(&self.sets, &order);
+        let pipes = Pipe::lay_pipes(&self.sets, &order);
         let reads: Vec<u64> = self.sets.iter().map(|set| self.reads(set)).collect();
         // All trials have the same waits and the same distances.
         let mut random = ChaCha8Rng::seed_from_u64(0);
@@ -252,7 +252,7 @@ mod tests {
 
     fn company(count: u64) -> Company {
         Company {
-            sets: sets::published(),
+            sets: sets::published_sets(),
             count,
             operations_per_kop: Some(10),
             reads_per_ms: BTreeMap::new(),

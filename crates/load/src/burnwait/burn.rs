@@ -150,7 +150,7 @@ impl Work {
     }
 
     /// Does so many thousands of operations.
-    pub fn work(&mut self, kops: u64) {
+    pub fn work_off(&mut self, kops: u64) {
         let operations = kops.saturating_mul(self.operations_per_kop);
         match &mut self.large {
             None => self.burner.burn(operations),
@@ -232,7 +232,7 @@ mod tests {
         };
         let mut work = Work::new(1_000, Some(memory), 400);
         // A millisecond: a quarter of its reads, and three quarters of its operations.
-        work.work(1_000);
+        work.work_off(1_000);
         let mut chase = Chase::new(memory.bytes);
         chase.read(100);
         assert_eq!(work.large.as_ref().unwrap().chase.at, chase.at);

@@ -23,7 +23,7 @@ const NOTHING_ENDED: &str = "no event ended in the window; use a longer duration
 
 /// The figures of a load whose window opened at `opened`. Records may be in any order; guests are
 /// in that of their records.
-pub fn parsed(
+pub fn compute_figures(
     load: &BurnWait,
     job: &Job,
     records: Vec<Record>,
@@ -186,14 +186,17 @@ fn due_per_sec(
     let wants: Option<Vec<Want>> = load
         .sets
         .iter()
-        .map(|set| Want::of(&set.name, &job.calibration))
+        .map(|set| Want::from_calibration(&set.name, &job.calibration))
         .collect();
     let wants = wants.ok_or("what a worker does alone was not calibrated")?;
     // Guests are placed by their pool, and do not see on which CPUs.
     let pool: Option<Vec<u32>> = guests.map(|seen| (0..).take(seen.cpus).collect());
-    let most = job.guests.as_ref().map_or(1.0, GuestsIn::most);
+    let most = job.guests.as_ref().map_or(1.0, GuestsIn::cpu_limit);
     let asks = workers.iter().map(|(set, standing)| fair::Ask {
-        want: wants[*set].cpus().min(load.sets[*set].most()).min(most),
+        want: wants[*set]
+            .cpus()
+            .min(load.sets[*set].cpu_limit())
+            .min(most),
         weight: standing.weight.into(),
         cpus: pool.as_ref().unwrap_or(&standing.cpus),
     });
@@ -310,7 +313,7 @@ fn shared(load: &BurnWait, records: &[&Record], got: &[f64], due: &[f64]) -> Vec
 /// is highest. `None` where it was not measured alone, or nothing was due.
 pub fn latency_cost(load: &BurnWait, job: &Job, records: &[Record]) -> Option<f64> {
     let of_set = |(index, set): (usize, &Set)| {
-        let alone_ns = Want::of(&set.name, &job.calibration)?.late_ns?;
+        let alone_ns = Want::from_calibration(&set.name, &job.calibration)?.late_ns?;
         let workers = records.iter().filter(|record| record.member.set == index);
         let together = Recording::merge(workers.map(|record| record.lateness.clone()))?;
         Some(together.mean_ns()? / alone_ns.max(LEAST_LATE_NS) as f64)

@@ -32,7 +32,7 @@ pub fn of_worker(set: &Set, workers: Workers, shape: Shape) -> u64 {
 }
 
 /// Workers that need more than the memory that `/proc/meminfo` says is available.
-pub fn beyond(workers: u64, needed: u64, meminfo: &str) -> Option<String> {
+pub fn find_excess(workers: u64, needed: u64, meminfo: &str) -> Option<String> {
     let line = meminfo
         .lines()
         .find_map(|l| l.strip_prefix("MemAvailable:"))?;
@@ -65,19 +65,19 @@ mod tests {
     fn more_workers_than_the_memory_holds_are_said_before_they_start() {
         let meminfo = "MemTotal: 4000000 kB\nMemAvailable:  1048576 kB\n";
         let bytes = 128 * KIB;
-        assert_eq!(beyond(8_192, 8_192 * bytes, meminfo), None);
-        let said = beyond(100_000, 100_000 * bytes, meminfo).unwrap();
+        assert_eq!(find_excess(8_192, 8_192 * bytes, meminfo), None);
+        let said = find_excess(100_000, 100_000 * bytes, meminfo).unwrap();
         assert!(
             said.contains("12500 MiB") && said.contains("1024 MiB"),
             "{said}"
         );
         // What is not known keeps nobody from trying.
-        assert_eq!(beyond(100_000, 100_000 * bytes, ""), None);
+        assert_eq!(find_excess(100_000, 100_000 * bytes, ""), None);
     }
 
     #[test]
     fn what_a_worker_records_in_a_longer_window_is_part_of_its_memory() {
-        let judged = sets::published().remove(0);
+        let judged = sets::published_sets().remove(0);
         let threads = |set: &Set, seconds| of_worker(set, Workers::Threads, shape(seconds));
         // Ten histograms of 100 KiB and more, and their copy.
         assert!(threads(&judged, 60) > 2_000 * KIB);

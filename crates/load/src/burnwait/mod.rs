@@ -37,7 +37,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 pub use sets::Set;
-pub use sets::{published as published_sets, read as read_set, read_events};
+pub use sets::{published_sets, read as read_set, read_events};
 use std::time::Duration;
 pub use told::process_main as worker_main;
 use worker::{Member, Own, Shape, Worker};
@@ -109,7 +109,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: None,
     },
     keys: KEYS,
-    work: Work::of::<BurnWait>(),
+    work: Work::for_params::<BurnWait>(),
     client: false,
     metrics: METRICS,
     deciding: &["work_per_sec", "fairness_percent", "lateness_p99"],
@@ -311,7 +311,7 @@ impl Params for BurnWait {
         BurnWait {
             sets: keys
                 .tables("set", sets::read)
-                .unwrap_or_else(sets::published),
+                .unwrap_or_else(sets::published_sets),
             workers: keys.get("workers").unwrap_or_default(),
             baselines: keys.get("baselines").unwrap_or_default(),
             interval_ns: keys.duration("interval").unwrap_or(1_000_000_000),
@@ -338,7 +338,7 @@ fn elsewhere(job: &Job, set: &Set) -> Option<Problem> {
 impl BurnWait {
     /// Number of workers of all sets, and the memory that they need at least.
     fn needs(&self, job: &Job) -> (u64, u64) {
-        let count = job.load.count(job.cpus).unwrap_or(1);
+        let count = job.load.resolve_count(job.cpus).unwrap_or(1);
         // The unit of work has no part in it.
         let shape = Shape {
             duration_ns: job.measured_ns(),
@@ -409,7 +409,7 @@ impl BurnWait {
     /// The workers in the order of their start. One of each set, over and over, so that no set
     /// stands together in time; the seed says which is the first.
     fn order(&self, job: &Job) -> Vec<Member> {
-        let count = job.load.count(job.cpus).unwrap_or(1);
+        let count = job.load.resolve_count(job.cpus).unwrap_or(1);
         let count_of = |set: &Set| set.count.unwrap_or(count);
         let most = self.sets.iter().map(count_of).max().unwrap_or_default();
         let sets = self.sets.len().max(1) as u64;
@@ -431,10 +431,10 @@ impl BurnWait {
         let mut random = ChaCha8Rng::seed_from_u64(job.seed);
         let order = self.order(job);
         let sets: Vec<usize> = order.iter().map(|member| member.set).collect();
-        let pipes = Pipe::lay(&self.sets, &sets);
+        let pipes = Pipe::lay_pipes(&self.sets, &sets);
         let own = |(member, pipe): (Member, Pipe)| {
             let set = &self.sets[member.set];
-            let want = alone::Want::of(&set.name, &job.calibration);
+            let want = alone::Want::from_calibration(&set.name, &job.calibration);
             let own = Own {
                 after_ns: random.random_range(0..=set.apart_ns()),
                 seed: random.random(),
@@ -562,7 +562,7 @@ impl Driver for BurnWait {
                 baselines: false,
                 ..self.clone()
             };
-            (set.name.clone(), KIND.of(&load))
+            (set.name.clone(), KIND.with_params(&load))
         };
         match self.baselines {
             true => apart.map(alone).collect(),
@@ -577,7 +577,7 @@ impl Driver for BurnWait {
         }
     }
 
-    fn deciding(&self) -> &[&'static str] {
+    fn deciding_metrics(&self) -> &[&'static str] {
         match &self.sets[..] {
             // With nobody beside it, there is nothing to be fair about.
             [alone] if alone.count == Some(1) => &["work_per_sec", "lateness_p99"],
@@ -589,7 +589,7 @@ impl Driver for BurnWait {
         self.workers == Workers::Threads
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         Vec::new()
     }
 
@@ -611,7 +611,7 @@ impl Driver for BurnWait {
         } else {
             let available = doors::read::kernel_text("/proc/meminfo").unwrap_or_default();
             let (workers, bytes) = self.needs(job);
-            if let Some(what) = memory::beyond(workers, bytes, &available) {
+            if let Some(what) = memory::find_excess(workers, bytes, &available) {
                 let remedy = "lower the load, the `count` of the sets, or the `duration`";
                 problems.push(job.problem(what, remedy));
             }
@@ -639,7 +639,7 @@ impl Driver for BurnWait {
             return Duration::ZERO;
         }
         // Guests of a percentage of the CPUs: of two at least.
-        let count = load.count(2).unwrap_or(1);
+        let count = load.resolve_count(2).unwrap_or(1);
         let each = self.sets.iter().map(|set| set.count.unwrap_or(count));
         let guests = u32::try_from(each.fold(0, u64::saturating_add)).unwrap_or(u32::MAX);
         guests::BOOTS_WITHIN.saturating_mul(guests)
@@ -663,7 +663,7 @@ impl Driver for BurnWait {
         calibration
             .values
             .insert(OPERATIONS_PER_KOP.to_owned(), unit);
-        let wants = alone::wants(&self.sets, self.interval_ns, unit)?;
+        let wants = alone::measure_wants(&self.sets, self.interval_ns, unit)?;
         for (set, want) in self.sets.iter().zip(wants) {
             want.store(&set.name, &mut calibration);
         }
@@ -682,7 +682,7 @@ impl Driver for BurnWait {
         }
         let works = self.works(job);
         let (opened, records) = crew::run(worker::THREAD, works, job, phases)?;
-        figures::parsed(self, job, records, opened, None).map_err(NativeError::Generator)
+        figures::compute_figures(self, job, records, opened, None).map_err(NativeError::Generator)
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {

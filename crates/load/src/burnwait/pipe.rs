@@ -13,14 +13,14 @@ pub struct Pipe {
 impl Pipe {
     /// The places of workers, whose sets are in `order`: the first of a set hands over to the first
     /// of each set that is after it.
-    pub fn lay(sets: &[Set], order: &[usize]) -> Vec<Pipe> {
+    pub fn lay_pipes(sets: &[Set], order: &[usize]) -> Vec<Pipe> {
         let mut pipes: Vec<Pipe> = order.iter().map(|_| Pipe::default()).collect();
         let mut members = vec![Vec::new(); sets.len()];
         for (worker, set) in order.iter().enumerate() {
             members[*set].push(worker);
         }
         for (index, set) in sets.iter().enumerate() {
-            let Some(front) = set.front(sets) else {
+            let Some(front) = set.front_set(sets) else {
                 continue;
             };
             for (first, second) in members[front].iter().zip(&members[index]) {

@@ -9,7 +9,7 @@ use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
 use crate::{GroupAt, Job, NativeError, Parsed, PartGroup, Phases, crew, sys};
 use doors::read::line_within;
-use doors::started::own;
+use doors::started::own_command;
 use doors::written;
 use model::TrialFile;
 use std::io::{BufReader, Write};
@@ -67,7 +67,7 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let attended = attended.ok_or_else(|| failed("no worker was attended".to_owned()))?;
     let groups = groups_file(load, job, &attended.used);
     let records = attended.into_records(shape).map_err(failed)?;
-    let mut parsed = figures::parsed(load, job, records, opened, None).map_err(failed)?;
+    let mut parsed = figures::compute_figures(load, job, records, opened, None).map_err(failed)?;
     parsed.files.extend(groups);
     Ok(parsed)
 }
@@ -80,7 +80,7 @@ fn start(load: &BurnWait, job: &Job, shape: Shape) -> Result<Vec<Worker>, String
     for (member, own) in owns {
         let set = &load.sets[member.set];
         let mut worker = Worker::start(member, set)?;
-        worker.send(&Task::work(set, shape, &own))?;
+        worker.send(&Task::for_set(set, shape, &own))?;
         workers.push(worker);
     }
     for worker in &mut workers {
@@ -246,7 +246,7 @@ struct Worker {
 impl Worker {
     fn start(member: Member, set: &Set) -> Result<Self, String> {
         let name = &set.name;
-        let mut child = own(std::path::Path::new(PROGRAM))
+        let mut child = own_command(std::path::Path::new(PROGRAM))
             .arg0("schedlab")
             .arg(SUBCOMMAND)
             .stdin(Stdio::piped())
@@ -288,7 +288,7 @@ impl Worker {
             let Some(line) = line else {
                 return Err(self.ended());
             };
-            match Said::of(&String::from_utf8_lossy(&line)) {
+            match Said::parse(&String::from_utf8_lossy(&line)) {
                 Some(Ok(Said::Failed(why))) | Some(Err(why)) => return Err(self.failed(&why)),
                 Some(Ok(said)) => return Ok(said),
                 None => {}
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn every_set_has_a_group_where_one_asks_for_a_weight_or_a_quota() {
-        let mut sets = sets::published();
+        let mut sets = sets::published_sets();
         assert_eq!(groups(&sets), []);
         sets[1].quota_percent = Some(50);
         let group = |part: &str, quota_percent| PartGroup {

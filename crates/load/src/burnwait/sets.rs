@@ -109,7 +109,7 @@ impl Cycle {
     }
 
     /// First time from `at_ns` on at which an event may be due, in cycles that begin at `first_ns`.
-    pub fn due(self, first_ns: u64, at_ns: u64) -> u64 {
+    pub fn next_due_ns(self, first_ns: u64, at_ns: u64) -> u64 {
         let place_ns = at_ns.saturating_sub(first_ns) % self.ns();
         match place_ns < self.on_ns {
             true => at_ns,
@@ -124,7 +124,7 @@ fn is_usual(nice: &i32) -> bool {
 
 impl Set {
     /// Most that a worker gets of one CPU, whatever it wants.
-    pub fn most(&self) -> f64 {
+    pub fn cpu_limit(&self) -> f64 {
         match self.cap {
             None | Some(0) => 1.0,
             Some(cap) => f64::from(cap) / 100.0,
@@ -173,7 +173,7 @@ impl Set {
     }
 
     /// Place of the set that hands over to this one.
-    pub fn front(&self, sets: &[Set]) -> Option<usize> {
+    pub fn front_set(&self, sets: &[Set]) -> Option<usize> {
         let after = self.after.as_ref()?;
         sets.iter().position(|set| set.name == *after)
     }
@@ -219,7 +219,7 @@ fn is_one(count: &u64) -> bool {
 
 impl Event {
     /// One piece of work, due again a wait after its end.
-    pub fn waiting(kops: u64, wait_ns: u64) -> Self {
+    pub fn with_wait(kops: u64, wait_ns: u64) -> Self {
         Event {
             kops,
             pieces: 1,
@@ -230,10 +230,10 @@ impl Event {
 }
 
 /// The two sets of the published experiments.
-pub fn published() -> Vec<Set> {
-    let seven = [10, 20, 10, 10, 10, 10, 30].map(|kops| Event::waiting(kops, 300_000));
+pub fn published_sets() -> Vec<Set> {
+    let seven = [10, 20, 10, 10, 10, 10, 30].map(|kops| Event::with_wait(kops, 300_000));
     vec![
-        Set::new("A", vec![Event::waiting(70, 200_000)]),
+        Set::new("A", vec![Event::with_wait(70, 200_000)]),
         Set::new("B", seven.to_vec()),
     ]
 }
@@ -295,7 +295,7 @@ fn quota(keys: &mut Keys) -> Option<u32> {
         keys.refuse(wrong.with_remedy("quota = \"50%\""));
         return None;
     }
-    u32::try_from(model::whole(percent)).ok()
+    u32::try_from(model::truncate_to_u64(percent)).ok()
 }
 
 /// `on = "50ms"` with `off = "150ms"`.

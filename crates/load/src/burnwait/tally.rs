@@ -111,7 +111,7 @@ impl Tally {
     }
 
     /// Counts a piece that has ended.
-    pub fn add(&mut self, kops: u64, cpu_ns: u64, begun_ns: u64, ended_ns: u64) {
+    pub fn add_piece(&mut self, kops: u64, cpu_ns: u64, begun_ns: u64, ended_ns: u64) {
         let first_ns = *self.first_piece_ns.get_or_insert(begun_ns);
         self.all = Done {
             kops: self.all.kops.saturating_add(kops),
@@ -122,7 +122,7 @@ impl Tally {
 
     /// The first piece of an event is to be begun, which was due at `at_ns`: true where enough was
     /// counted before it.
-    pub fn begins(&mut self, event: usize, at_ns: u64, begun_ns: u64) -> bool {
+    pub fn begin_event(&mut self, event: usize, at_ns: u64, begun_ns: u64) -> bool {
         if event != self.event {
             return false;
         }
@@ -188,14 +188,14 @@ mod tests {
     fn set(events: Vec<Event>) -> Set {
         Set {
             events,
-            ..sets::published().remove(0)
+            ..sets::published_sets().remove(0)
         }
     }
 
     fn event(kops: u64, wait_ms: u64, when: When) -> Event {
         Event {
             when,
-            ..Event::waiting(kops, wait_ms * MS)
+            ..Event::with_wait(kops, wait_ms * MS)
         }
     }
 
@@ -209,9 +209,9 @@ mod tests {
     fn of_one(set: &Set, burn_ms: u64, every_ms: u64) -> Tally {
         let mut tally = Tally::new(set);
         let mut begun_ns = 7 * MS;
-        while !tally.begins(0, begun_ns, begun_ns) {
+        while !tally.begin_event(0, begun_ns, begun_ns) {
             let ended_ns = begun_ns + burn_ms * MS;
-            tally.add(burn_ms * 1_000, burn_ms * MS, begun_ns, ended_ns);
+            tally.add_piece(burn_ms * 1_000, burn_ms * MS, begun_ns, ended_ns);
             begun_ns += every_ms * MS;
         }
         tally
@@ -238,10 +238,10 @@ mod tests {
         let mut tally = Tally::new(&periodic);
         for at_ms in (0_u64..).map(|turn| turn * 400) {
             let begun_ms = at_ms + if at_ms == 0 { 50 } else { 0 };
-            if tally.begins(0, at_ms * MS, begun_ms * MS) {
+            if tally.begin_event(0, at_ms * MS, begun_ms * MS) {
                 break;
             }
-            tally.add(100_000, 100 * MS, begun_ms * MS, (begun_ms + 100) * MS);
+            tally.add_piece(100_000, 100 * MS, begun_ms * MS, (begun_ms + 100) * MS);
         }
         assert_eq!(cpus(demand(&[tally])), 0.25);
     }
@@ -255,10 +255,10 @@ mod tests {
         let mut tally = Tally::new(&both);
         let mut now_ns = 0;
         for index in [0, 1].into_iter().cycle() {
-            if tally.begins(index, now_ns, now_ns) {
+            if tally.begin_event(index, now_ns, now_ns) {
                 break;
             }
-            tally.add(400_000, 400 * MS, now_ns, now_ns + 400 * MS);
+            tally.add_piece(400_000, 400 * MS, now_ns, now_ns + 400 * MS);
             now_ns += 400 * MS;
         }
         assert_eq!(cpus(demand(&[tally])), 1.0);
@@ -271,10 +271,10 @@ mod tests {
         let mut begun_ns = 0;
         // Of each two waits the second is the rest of 800 ms.
         for wait_ms in [790_u64, 10, 30, 770].into_iter().cycle() {
-            if tally.begins(0, begun_ns, begun_ns) {
+            if tally.begin_event(0, begun_ns, begun_ns) {
                 break;
             }
-            tally.add(100_000, 100 * MS, begun_ns, begun_ns + 100 * MS);
+            tally.add_piece(100_000, 100 * MS, begun_ns, begun_ns + 100 * MS);
             begun_ns += (100 + wait_ms) * MS;
         }
         assert_eq!(cpus(demand(&[tally])), 0.2);
@@ -292,10 +292,10 @@ mod tests {
         let mut tally = Tally::new(&half);
         let due = (0_u64..).flat_map(|turn| [0, 200].map(|at| (turn * 800 + at) * MS));
         for at_ns in due {
-            if tally.begins(0, at_ns, at_ns) {
+            if tally.begin_event(0, at_ns, at_ns) {
                 break;
             }
-            tally.add(100_000, 100 * MS, at_ns, at_ns + 100 * MS);
+            tally.add_piece(100_000, 100 * MS, at_ns, at_ns + 100 * MS);
         }
         assert_eq!(cpus(demand(&[tally])), 0.25);
     }
@@ -314,13 +314,13 @@ mod tests {
         let of_front = of_one(&front, 10, 2_000);
         let mut of_second = Tally::new(&second);
         for at_ms in [17, 2_017] {
-            of_second.add(10_000, 10 * MS, at_ms * MS, (at_ms + 10) * MS);
+            of_second.add_piece(10_000, 10 * MS, at_ms * MS, (at_ms + 10) * MS);
         }
         assert_eq!(cpus(demand(&[of_second, of_front])), 0.005);
         // One that needs longer than the front's cycle has all of a CPU.
         let mut busy = Tally::new(&second);
         for at_ms in [17, 3_017] {
-            busy.add(3_000_000, 3_000 * MS, at_ms * MS, (at_ms + 3_000) * MS);
+            busy.add_piece(3_000_000, 3_000 * MS, at_ms * MS, (at_ms + 3_000) * MS);
         }
         assert_eq!(cpus(demand(&[busy, of_front])), 1.0);
     }
@@ -329,8 +329,8 @@ mod tests {
     fn who_ended_no_whole_cycle_has_no_demand() {
         let slow = set(vec![event(20, 10_000, When::Waited)]);
         let mut tally = Tally::new(&slow);
-        assert!(!tally.begins(0, 0, 0));
-        tally.add(20, 20_000, 0, 20_000);
+        assert!(!tally.begin_event(0, 0, 0));
+        tally.add_piece(20, 20_000, 0, 20_000);
         assert_eq!(demand(&[tally]), None);
         let second = set(vec![event(20, 0, When::HandedOver)]);
         let front = of_one(&slow, 1, 10_000);

@@ -8,7 +8,7 @@ mod of_guests;
 
 fn burnwait() -> BurnWait {
     BurnWait {
-        sets: sets::published(),
+        sets: sets::published_sets(),
         workers: Workers::Threads,
         interval_ns: 100_000_000,
         baselines: false,
@@ -41,7 +41,7 @@ fn antagonists_take_part_and_are_not_judged() {
 }
 
 fn calibrated(load: &BurnWait, count: u64) -> Job {
-    let mut job = testing::job(KIND.of(load));
+    let mut job = testing::job(KIND.with_params(load));
     job.load = Load::Count(count);
     job.calibration = load.calibrate(&job, &mut testing::run).unwrap();
     job
@@ -64,7 +64,7 @@ fn file<'a>(parsed: &'a Parsed, name: &str) -> &'a str {
 fn what_a_worker_wants_alone_is_calibrated_for_each_set() {
     let job = calibrated(&burnwait(), 1);
     for set in ["A", "B"] {
-        let want = alone::Want::of(set, &job.calibration).unwrap();
+        let want = alone::Want::from_calibration(set, &job.calibration).unwrap();
         // 70 of 270 us, and 100 of about 400 us, on a machine of its own. Other work makes both the
         // waits and the work longer.
         assert!((0.02..1.05).contains(&want.cpus()), "{set}: {want:?}");
@@ -75,13 +75,13 @@ fn what_a_worker_wants_alone_is_calibrated_for_each_set() {
 #[test]
 fn the_unit_of_another_workload_is_that_of_this_one() {
     let load = burnwait();
-    let mut job = testing::job(KIND.of(&load));
+    let mut job = testing::job(KIND.with_params(&load));
     let known = (OPERATIONS_PER_KOP.to_owned(), 77);
     job.calibration.values.extend([known]);
     let found = load.calibrate(&job, &mut testing::run).unwrap();
     assert_eq!(found.values[OPERATIONS_PER_KOP], 77);
     // Its own demand is found all the same.
-    assert!(alone::Want::of("A", &found).is_some());
+    assert!(alone::Want::from_calibration("A", &found).is_some());
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn the_totals_of_the_tables_are_the_work_that_was_done() {
 
 #[test]
 fn a_trial_that_was_not_calibrated_says_so() {
-    let job = testing::job(KIND.of(&burnwait()));
+    let job = testing::job(KIND.with_params(&burnwait()));
     let error = testing::generate(&burnwait(), &job).unwrap_err();
     assert!(error.to_string().contains("not calibrated"), "{error}");
 }
@@ -174,7 +174,7 @@ fn sets_may_have_a_weight_and_a_number_of_their_own() {
 fn periodic_events_that_take_longer_than_their_period_miss_every_deadline() {
     let event = sets::Event {
         when: sets::When::Every,
-        ..sets::Event::waiting(3_000, 1_000_000)
+        ..sets::Event::with_wait(3_000, 1_000_000)
     };
     let mut load = burnwait();
     load.sets.truncate(1);
@@ -188,7 +188,7 @@ fn periodic_events_that_take_longer_than_their_period_miss_every_deadline() {
 fn the_memory_of_all_workers_has_what_each_of_them_records() {
     const GIB: u64 = 1 << 30;
     let load = burnwait();
-    let mut job = testing::job(KIND.of(&load));
+    let mut job = testing::job(KIND.with_params(&load));
     job.load = Load::Count(4_000);
     job.workload.duration_ns = 60_000_000_000;
     let (workers, bytes) = load.needs(&job);
@@ -200,7 +200,7 @@ fn the_memory_of_all_workers_has_what_each_of_them_records() {
 #[test]
 fn company_costs_a_multiple_of_the_lateness_alone_of_the_set_where_it_is_highest() {
     let load = burnwait();
-    let mut job = testing::job(KIND.of(&load));
+    let mut job = testing::job(KIND.with_params(&load));
     let late = |set, late_ns: &[u64]| {
         let mut lateness = crate::recording::Recorder::new(300_000_000, 1_000_000_000).unwrap();
         let (begin_ns, end_ns) = (0, 300_000_000);
@@ -249,7 +249,7 @@ fn company_costs_a_multiple_of_the_lateness_alone_of_the_set_where_it_is_highest
 fn the_seed_says_which_set_is_the_first_to_start() {
     let load = burnwait();
     let order = |seed| {
-        let mut job = testing::job(KIND.of(&load));
+        let mut job = testing::job(KIND.with_params(&load));
         job.load = Load::Count(2);
         job.seed = seed;
         load.order(&job)
@@ -339,7 +339,11 @@ fn work_is_done_in_the_on_times_only_and_bursts_are_due_at_once() {
     .unwrap();
     assert_eq!(load.check(), Ok(()));
     let job = calibrated(&load, 1);
-    let want = |set: &str| alone::Want::of(set, &job.calibration).unwrap().kops_per_sec as f64;
+    let want = |set: &str| {
+        alone::Want::from_calibration(set, &job.calibration)
+            .unwrap()
+            .kops_per_sec as f64
+    };
     let half = want("half") / want("always");
     assert!((0.3..0.7).contains(&half), "{half}");
     // The draws change when it works and not how much.
@@ -357,7 +361,7 @@ fn a_window_of_few_cycles_is_refused() {
         let load = read(json!({ "interval": "100ms", "set": [set] })).unwrap();
         assert_eq!(load.check(), Ok(()));
         // Its window is 300 ms.
-        load.require(&testing::job(KIND.of(&load)))
+        load.require(&testing::job(KIND.with_params(&load)))
     };
     let often = json!({"name": "often", "events": ["70 90ms"]});
     assert_eq!(problems(often), []);
@@ -373,7 +377,7 @@ fn a_window_of_few_cycles_is_refused() {
 fn an_interval_has_two_of_the_longest_pieces_as_long_as_they_last_among_all_workers() {
     let set = json!({"name": "long", "events": ["10000 0s"]});
     let load = read(json!({ "interval": "50ms", "set": [set] })).unwrap();
-    let mut job = testing::job(KIND.of(&load));
+    let mut job = testing::job(KIND.with_params(&load));
     job.cpus = 2;
     let mut problems = |workers| {
         job.load = Load::Count(workers);
@@ -391,7 +395,7 @@ fn times_on_and_off_begin_with_on() {
         on_ns: 20,
         off_ns: 30,
     };
-    let due = [0, 19, 20, 49, 50, 75].map(|at| cycle.due(1_000, 1_000 + at) - 1_000);
+    let due = [0, 19, 20, 49, 50, 75].map(|at| cycle.next_due_ns(1_000, 1_000 + at) - 1_000);
     assert_eq!(due, [0, 19, 50, 50, 50, 100]);
 }
 
@@ -407,7 +411,7 @@ fn the_rate_of_reads_is_calibrated_where_a_set_works_on_memory() {
     .unwrap();
     assert_eq!(load.check(), Ok(()));
     let job = calibrated(&load, 1);
-    let want = |set: &str| alone::Want::of(set, &job.calibration).unwrap();
+    let want = |set: &str| alone::Want::from_calibration(set, &job.calibration).unwrap();
     let (plain, memory) = (want("plain"), want("memory"));
     assert!(
         plain.reads_per_ms == 0 && memory.reads_per_ms > 100,
@@ -433,7 +437,7 @@ fn workers_are_where_their_set_places_them_and_are_entitled_to_that() {
     .unwrap();
     let job = calibrated(&load, 1);
     let parsed = testing::generate(&load, &job).unwrap();
-    let wants = |set: &str| alone::Want::of(set, &job.calibration).unwrap();
+    let wants = |set: &str| alone::Want::from_calibration(set, &job.calibration).unwrap();
     let share = |set: &str| -> f64 {
         let mut rows = file(&parsed, "workers.csv").lines();
         let row = rows.find(|row| row.split(',').nth(1) == Some(set)).unwrap();
@@ -450,7 +454,7 @@ fn workers_are_where_their_set_places_them_and_are_entitled_to_that() {
     }
     let set = json!({"name": "C", "events": ["5 1ms"], "cpus": "8000"});
     let moon = read(json!({"interval": "100ms", "set": [set]})).unwrap();
-    let problems = moon.require(&testing::job(KIND.of(&moon)));
+    let problems = moon.require(&testing::job(KIND.with_params(&moon)));
     assert!(problems[0].what.contains("CPU 8000"), "{problems:?}");
 }
 

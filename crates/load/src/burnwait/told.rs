@@ -22,7 +22,7 @@ pub enum Home {
 /// From the first line to the report, or to why there is none.
 pub fn live(home: Home) {
     if let Err(why) = obey(home) {
-        say(&Said::Failed(why));
+        send_line(&Said::Failed(why));
     }
 }
 
@@ -36,12 +36,12 @@ pub fn process_main() -> Result<(), String> {
         .map_err(|e| format!("be ended with the load: {e}"))?;
     live(Home::Process);
     // What it used is read while it is there: the load closes the pipe or ends it.
-    doors::read::discard(io::stdin().lock()).map_err(|e| format!("wait: {e}"))?;
+    doors::read::discard_rest(io::stdin().lock()).map_err(|e| format!("wait: {e}"))?;
     Ok(())
 }
 
 fn obey(home: Home) -> Result<(), String> {
-    say(&Said::Ready);
+    send_line(&Said::Ready);
     match read()? {
         Task::Work {
             set,
@@ -72,8 +72,8 @@ fn obey(home: Home) -> Result<(), String> {
             interval_ns,
         } => {
             let operations_per_us = operations_per_us.unwrap_or_else(burn::operations_per_us);
-            let wants = alone::wants(&sets, interval_ns, operations_per_us)?;
-            say(&Said::Wants {
+            let wants = alone::measure_wants(&sets, interval_ns, operations_per_us)?;
+            send_line(&Said::Wants {
                 operations_per_us,
                 wants,
             });
@@ -83,10 +83,10 @@ fn obey(home: Home) -> Result<(), String> {
 }
 
 fn work(worker: Settled, home: Home) -> Result<(), String> {
-    say(&Said::Waiting);
+    send_line(&Said::Waiting);
     let go = loop {
         match read()? {
-            Order::TellClock => say(&Said::Clock(sys::now_ns())),
+            Order::TellClock => send_line(&Said::Clock(sys::now_ns())),
             Order::Go(go) => break go,
         }
     };
@@ -114,7 +114,7 @@ fn work(worker: Settled, home: Home) -> Result<(), String> {
     let steal_ns = stolen
         .and_then(|thread| thread.join().ok())
         .unwrap_or_default();
-    say(&Said::Report(Report::of(&record?, steal_ns)));
+    send_line(&Said::Report(Report::from_record(&record?, steal_ns)));
     Ok(())
 }
 
@@ -148,7 +148,7 @@ fn read<T: serde::de::DeserializeOwned>() -> Result<T, String> {
 }
 
 /// The terminal of a guest is raw, so a line ends as it is written.
-pub fn say(said: &Said) {
+pub fn send_line(said: &Said) {
     let mut output =
         doors::shown::raw_output("the console of a guest, which the host reads").lock();
     // Nobody else could be told.

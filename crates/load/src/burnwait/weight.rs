@@ -27,7 +27,7 @@ pub fn take_nice(nice: i32) -> Result<(), String> {
 
 /// The weight that the calling thread has now. Real-time policies know no weights: all threads
 /// under one are equals.
-pub fn own() -> u32 {
+pub fn own_weight() -> u32 {
     let nice = getpriority_process(None).unwrap_or(0);
     match doors::read::kernel_text("/proc/thread-self/stat") {
         Ok(stat) => of_policy(policy_in(&stat), nice),
@@ -88,10 +88,10 @@ mod tests {
     fn a_thread_has_the_weight_of_the_nice_value_that_it_took() {
         let weight = std::thread::spawn(|| {
             take_nice(5).unwrap();
-            own()
+            own_weight()
         });
         assert_eq!(weight.join().unwrap(), 335);
         // Other threads keep theirs.
-        assert_eq!(own(), of_nice(getpriority_process(None).unwrap()));
+        assert_eq!(own_weight(), of_nice(getpriority_process(None).unwrap()));
     }
 }

@@ -108,7 +108,7 @@ pub struct Report {
 
 impl Task {
     /// The task of one worker of a set.
-    pub fn work(set: &Set, shape: Shape, own: &Own) -> Self {
+    pub fn for_set(set: &Set, shape: Shape, own: &Own) -> Self {
         Task::Work {
             set: Box::new(set.clone()),
             duration_ns: shape.duration_ns,
@@ -123,7 +123,7 @@ impl Task {
 
 impl Report {
     /// The report of a record.
-    pub fn of(record: &Record, steal_ns: u64) -> Self {
+    pub fn from_record(record: &Record, steal_ns: u64) -> Self {
         let interval = |i: &Interval| (i.kops, i.cpu_ns, i.late_ns, i.idle_ns);
         Report {
             intervals: record.intervals.iter().map(interval).collect(),
@@ -137,7 +137,7 @@ impl Report {
 
     /// The record of a worker as it was there; its lateness goes into a recorder of the same window.
     pub fn into_record(self, member: Member, mut lateness: Recorder) -> Record {
-        lateness.add(&self.lateness);
+        lateness.add_counts(&self.lateness);
         let interval = |(kops, cpu_ns, late_ns, idle_ns)| Interval {
             kops,
             cpu_ns,
@@ -165,7 +165,7 @@ impl Said {
     }
 
     /// Meaning of a line of the console; `None` where it is the kernel's.
-    pub fn of(line: &str) -> Option<Result<Self, String>> {
+    pub fn parse(line: &str) -> Option<Result<Self, String>> {
         let (_, json) = line.split_once(MARK)?;
         Some(serde_json::from_str(json).map_err(|e| format!("it said what cannot be read: {e}")))
     }
@@ -205,8 +205,8 @@ mod tests {
             missed: 2,
             longest_wait_ns: 901,
         };
-        let line = Said::Report(Report::of(&record, 40)).line();
-        let Some(Ok(Said::Report(report))) = Said::of(&format!("[1.0] {line}")) else {
+        let line = Said::Report(Report::from_record(&record, 40)).line();
+        let Some(Ok(Said::Report(report))) = Said::parse(&format!("[1.0] {line}")) else {
             panic!("{line}");
         };
         assert_eq!(report.steal_ns, 40);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn lines_of_the_kernel_are_passed_over_and_torn_ones_are_errors() {
-        assert_eq!(Said::of("[    1.2] random: crng init done"), None);
-        assert!(Said::of("schedlab: {\"Report\":").unwrap().is_err());
+        assert_eq!(Said::parse("[    1.2] random: crng init done"), None);
+        assert!(Said::parse("schedlab: {\"Report\":").unwrap().is_err());
     }
 }

@@ -45,7 +45,7 @@ impl Standing {
     /// That of the calling thread, now.
     fn own() -> Self {
         Standing {
-            weight: weight::own(),
+            weight: weight::own_weight(),
             cpus: sys::allowed_cpus(),
         }
     }
@@ -296,7 +296,7 @@ impl Worker {
             due.go_on(ended_ns, &mut self.random);
             let next_ns = due.at_ns;
             if let Some(cycle) = self.cycle {
-                due.at_ns = cycle.due(first_ns, next_ns);
+                due.at_ns = cycle.next_due_ns(first_ns, next_ns);
             }
             if event.when == When::Every && next_ns != at_ns {
                 self.see_deadline(window, next_ns, ended_ns > next_ns);
@@ -308,7 +308,7 @@ impl Worker {
     /// True where a worker that is alone has done enough before it begins this event.
     fn is_enough(&mut self, index: usize, at_ns: u64, begun_ns: u64) -> bool {
         let tally = self.tally.as_mut();
-        tally.is_some_and(|tally| tally.begins(index, at_ns, begun_ns))
+        tally.is_some_and(|tally| tally.begin_event(index, at_ns, begun_ns))
     }
 
     /// All events, once for each time that the worker before has handed over.
@@ -338,7 +338,7 @@ impl Worker {
     /// One piece of work, which was due at `at_ns`; the time of its end.
     fn piece(&mut self, window: Window, at_ns: u64, begun_ns: u64, kops: u64) -> u64 {
         let before_ns = sys::thread_cpu_ns();
-        self.work.work(kops);
+        self.work.work_off(kops);
         let cpu_ns = sys::thread_cpu_ns() - before_ns;
         let ended_ns = sys::now_ns();
         self.pipe.hand_over(ended_ns);
@@ -349,7 +349,7 @@ impl Worker {
             counter.add(kops);
         }
         if let Some(tally) = &mut self.tally {
-            tally.add(kops, cpu_ns, begun_ns, ended_ns);
+            tally.add_piece(kops, cpu_ns, begun_ns, ended_ns);
         }
         if let Some(lengths) = self.lengths {
             self.count_in_turn(lengths, window, begun_ns, ended_ns, (kops, cpu_ns));
@@ -502,7 +502,7 @@ mod tests {
             interval_ns: 100 * MS,
             operations_per_kop: 1,
         };
-        let set = sets::published().remove(0);
+        let set = sets::published_sets().remove(0);
         Worker::new(Member::default(), &set, shape, Own::default()).unwrap()
     }
 

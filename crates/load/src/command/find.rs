@@ -48,7 +48,7 @@ impl std::fmt::Display for Found {
 
 impl Found {
     /// A field or value with its place.
-    pub fn whole(text: &str, place: String) -> Self {
+    pub fn from_text(text: &str, place: String) -> Self {
         Found {
             text: text.to_owned(),
             unit: None,
@@ -62,7 +62,7 @@ impl Found {
     fn value(value: &Value, place: String) -> Self {
         Found {
             is_number: value.is_number(),
-            ..Found::whole(&part::text(value), place)
+            ..Found::from_text(&part::value_text(value), place)
         }
     }
 
@@ -80,13 +80,13 @@ impl Found {
         }
         let in_place = |why: String| format!("{self} of {from}: {why}");
         let thousands = thousands.filter(|_| !self.is_number);
-        let plain = number::plain(&self.text, thousands).map_err(in_place)?;
+        let plain = number::normalize_number(&self.text, thousands).map_err(in_place)?;
         let (number, unit) =
-            unit::split(&plain).ok_or_else(|| format!("{self} of {from} is no number"))?;
+            unit::split_number(&plain).ok_or_else(|| format!("{self} of {from} is no number"))?;
         let unit = unit.or(self.unit.as_deref());
-        let (value, unit) = match unit.map(|unit| unit::conversion(unit, declared)) {
+        let (value, unit) = match unit.map(|unit| unit::find_conversion(unit, declared)) {
             None => (number, None),
-            Some(Ok((factor, unit))) => (factor.of(number), Some(unit)),
+            Some(Ok((factor, unit))) => (factor.convert(number), Some(unit)),
             Some(Err(why)) => return Err(in_place(why)),
         };
         Ok(Figure {
@@ -141,7 +141,7 @@ pub fn by_regex(regex: &Regex, text: &str) -> Vec<Found> {
                         demanded(line, &captures, figure.end()).len(),
                     ],
                 ),
-                ..Found::whole(figure.as_str(), line_place(index, line))
+                ..Found::from_text(figure.as_str(), line_place(index, line))
             })
         });
         found.collect::<Vec<_>>()
@@ -152,7 +152,7 @@ pub fn by_regex(regex: &Regex, text: &str) -> Vec<Found> {
 /// The unit in the text right behind a figure. A word that is none and that the expression itself
 /// demands there is no unit that could change.
 fn unit_behind<'t>(line: &'t str, captures: &Captures, end: usize) -> Option<&'t str> {
-    let word = unit::behind(&line[end..])?;
+    let word = unit::find_unit_behind(&line[end..])?;
     let is_demanded = demanded(line, captures, end).contains(word);
     (!is_demanded || Unit::parse(word).is_some()).then_some(word)
 }
@@ -188,13 +188,13 @@ pub fn by_column_of_lines(
     let wanted = part.rows.keys().map(String::as_str);
     let names: Vec<&str> = [column].into_iter().chain(wanted).collect();
     let mut found = Vec::new();
-    for row in table::rows(&names, text)? {
+    for row in table::read_rows(&names, text)? {
         let Some((field, conditions)) = row.fields.split_first() else {
             continue;
         };
         if conditions.iter().eq(part.rows.values()) {
             let place = line_place(row.line - 1, &row.whole);
-            found.push((row.line, Found::whole(field, place)));
+            found.push((row.line, Found::from_text(field, place)));
         }
     }
     Ok(found)
@@ -272,7 +272,7 @@ pub fn in_value(
 }
 
 /// The end of a text in which a figure is missing.
-pub fn end(text: &str) -> String {
+pub fn text_tail(text: &str) -> String {
     match last_lines(text, 3, " | ") {
         lines if lines.is_empty() => "which is empty".to_owned(),
         lines => format!("which ends with: {}", tail(&lines)),

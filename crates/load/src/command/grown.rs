@@ -32,7 +32,7 @@ impl Grown {
             loop {
                 let is_last = over.load(Ordering::Acquire);
                 for line in end.added() {
-                    kept.keep(&line);
+                    kept.keep_line(&line);
                 }
                 if is_last {
                     return;

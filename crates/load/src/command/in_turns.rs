@@ -7,8 +7,8 @@ use super::metric::{Line, OwnMetric, Source};
 use crate::gate::Timing;
 use crate::phase::{NativeError, Phases};
 use crate::{Job, Parsed, TurnFigures, sys};
-use doors::read::{discard, line_within};
-use doors::started::{Agreed, named};
+use doors::read::{discard_rest, line_within};
+use doors::started::{Agreed, named_command};
 use model::Turns;
 use model::printable::last_lines;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -36,14 +36,14 @@ pub(super) fn run(
 ) -> Result<Parsed, NativeError> {
     let failed = NativeError::Generator;
     let mut program = Program::start(command).map_err(failed)?;
-    phases.ready()?;
+    phases.report_ready()?;
     let timing = Timing::from_now(job.workload.warmup_ns, job.measured_ns());
-    phases.opens(timing.window.begin_ns)?;
+    phases.announce_window(timing.window.begin_ns)?;
     program.wait_until(timing.window.begin_ns, phases)?;
-    phases.begin(timing.window.begin_ns)?;
+    phases.begin_window(timing.window.begin_ns)?;
     program.wait_until(timing.window.end_ns, phases)?;
-    phases.end(timing.window.end_ns)?;
-    phases.seen()?;
+    phases.end_window(timing.window.end_ns)?;
+    phases.wait_until_seen()?;
     program.check().map_err(failed)?;
     program.stop();
     let printed = program.printed().map_err(failed)?;
@@ -67,7 +67,7 @@ impl Printed {
     pub const MOST_BYTES: usize = 64 << 20;
 
     /// Keeps a line that has come now.
-    pub fn keep(&self, bytes: &[u8]) {
+    pub fn keep_line(&self, bytes: &[u8]) {
         let at_ns = sys::now_ns();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.bytes += bytes.len();
@@ -83,10 +83,10 @@ impl Printed {
         let read = move || {
             let mut stream = BufReader::new(stream);
             while let Ok(Some(bytes)) = line_within(&mut stream, Self::MOST_BYTES as u64 + 1) {
-                printed.keep(&bytes);
+                printed.keep_line(&bytes);
             }
             // A line without end is too much, and who writes it is not held up.
-            let _ = discard(&mut stream);
+            let _ = discard_rest(&mut stream);
             let mut kept = printed.0.lock().unwrap_or_else(PoisonError::into_inner);
             kept.are_all = true;
         };
@@ -147,7 +147,7 @@ impl Program {
             Ok((path.clone(), grown))
         });
         let files = files.collect::<Result<_, String>>()?;
-        let child = named(name, Agreed::by_trial())
+        let child = named_command(name, Agreed::by_trial())
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -275,7 +275,7 @@ fn figures(
     let mut parsed = Parsed::default();
     for metric in metrics {
         let lines = printed.get(&metric.from);
-        let timed = metric.timed(lines.map_or(&[], Vec::as_slice))?;
+        let timed = metric.timed_figures(lines.map_or(&[], Vec::as_slice))?;
         let mut halves = vec![[const { Vec::new() }; 2]; turns.order.len()];
         for (at_ns, figure) in &timed {
             let since_ns = at_ns.checked_sub(begin_ns);
@@ -292,7 +292,7 @@ fn figures(
             let parts = [&whole, &halves[0], &halves[1]];
             let into = [&mut figures.whole].into_iter().chain(&mut figures.halves);
             for (into, part) in into.zip(parts) {
-                if let Some(value) = metric.pick.of(part) {
+                if let Some(value) = metric.pick.pick_from(part) {
                     into.insert(metric.name.clone(), value);
                 }
             }
@@ -354,7 +354,7 @@ mod tests {
         };
         let job = Job {
             turns: Some(turns),
-            ..testing::job(KIND.of(command))
+            ..testing::job(KIND.with_params(command))
         };
         assert!(command.launch(&job).phased, "the load starts the program");
         testing::generate(command, &job).map_err(|error| match error {

@@ -212,7 +212,7 @@ impl OwnMetric {
     }
 
     /// The metric's figure in the output of a trial.
-    pub(super) fn measured(&self, output: &Output) -> Result<Measurement, String> {
+    pub(super) fn measure_output(&self, output: &Output) -> Result<Measurement, String> {
         let in_metric = |why: String| format!("the metric `{}`: {why}", self.name);
         let figures = self.text(output).and_then(|text| self.figures(text));
         let figures = figures.map_err(|why| in_metric(why + &self.elsewhere(output)))?;
@@ -230,7 +230,7 @@ impl OwnMetric {
         };
         let has = |text: &str| {
             self.find
-                .all(&self.part, text)
+                .find_all(&self.part, text)
                 .is_ok_and(|found| !found.is_empty())
         };
         match !has(here) && has(other) {
@@ -244,7 +244,7 @@ impl OwnMetric {
         let Find::Json(_) = &self.find else {
             return None;
         };
-        let text = self.part.of(self.text(output).ok()?).ok()?;
+        let text = self.part.cut_section(self.text(output).ok()?).ok()?;
         let first = find::first_line(find::notes_before_json(&text));
         (!first.is_empty()).then(|| {
             format!(
@@ -297,10 +297,12 @@ impl OwnMetric {
     }
 
     /// All figures of the metric in lines of a program, each with the time of its line.
-    pub(super) fn timed(&self, lines: &[Line]) -> Result<Vec<(u64, Figure)>, String> {
+    pub(super) fn timed_figures(&self, lines: &[Line]) -> Result<Vec<(u64, Figure)>, String> {
         let in_metric = |why: String| format!("the metric `{}`: {why}", self.name);
         let mut figures = Vec::new();
-        let found = self.find.each(lines.iter().map(|line| line.text.as_str()));
+        let found = self
+            .find
+            .find_in_lines(lines.iter().map(|line| line.text.as_str()));
         for (line, found) in lines.iter().zip(found.map_err(in_metric)?) {
             for figure in found {
                 let figure = figure.figure(&self.from, self.unit.as_deref(), self.thousands);
@@ -328,10 +330,10 @@ impl OwnMetric {
         let from = &self.from;
         let found = self
             .find
-            .all(&self.part, text)
+            .find_all(&self.part, text)
             .map_err(|why| format!("{from}: {why}"))?;
         let (Some(first), Some(last)) = (found.first(), found.last()) else {
-            let end = find::end(text);
+            let end = find::text_tail(text);
             return Err(format!(
                 "{}{} is nowhere in {from}, {end}",
                 self.find, self.part
@@ -364,16 +366,19 @@ impl OwnMetric {
         }
         let timed: Vec<(u64, f64)> = figures.iter().map(|figure| (0, figure.value)).collect();
         if let Pick::Percentile(percentile) = self.pick
-            && (figures.len() as u64) < percentile.needs()
+            && (figures.len() as u64) < percentile.least_figures()
         {
             return Err(format!(
                 "{percentile} needs {} figures, so that one is beyond it, and there are {} in {}",
-                percentile.needs(),
+                percentile.least_figures(),
                 figures.len(),
                 self.from
             ));
         }
-        let value = self.pick.of(&timed).filter(|value| value.is_finite());
+        let value = self
+            .pick
+            .pick_from(&timed)
+            .filter(|value| value.is_finite());
         value.ok_or_else(|| format!("the sum of the figures in {} is out of range", self.from))
     }
 }
@@ -387,7 +392,7 @@ fn same_units<'f>(figures: impl IntoIterator<Item = &'f Figure>) -> Result<(), S
     let Some(first) = figures.next().map(Figure::quote) else {
         return Ok(());
     };
-    match figures.find_map(|figure| first.against(&figure.quote())) {
+    match figures.find_map(|figure| first.find_conflict(&figure.quote())) {
         None => Ok(()),
         Some(why) => Err(why),
     }
@@ -397,7 +402,7 @@ fn same_units<'f>(figures: impl IntoIterator<Item = &'f Figure>) -> Result<(), S
 pub(super) fn check_all(metrics: &[OwnMetric]) -> Result<(), Invalid> {
     let mut names = BTreeSet::new();
     for (index, metric) in metrics.iter().enumerate() {
-        let of_it = |fault: Invalid| fault.within(&format!("{KEY}.{index}"));
+        let of_it = |fault: Invalid| fault.in_table(&format!("{KEY}.{index}"));
         metric.check().map_err(of_it)?;
         if !names.insert(&metric.name) {
             let twice = format!("there are two metrics `{}`", metric.name);

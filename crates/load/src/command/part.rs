@@ -37,7 +37,9 @@ impl Part {
             let what = format!("what `{key}` must say is a text or a number");
             keys.refuse(Invalid::new("where", what).with_remedy(WHERE));
         }
-        let rows = said.iter().map(|(key, value)| (key.clone(), text(value)));
+        let rows = said
+            .iter()
+            .map(|(key, value)| (key.clone(), value_text(value)));
         Part {
             after,
             until,
@@ -68,7 +70,7 @@ impl Part {
     }
 
     /// The text with the lines outside of the section left empty, so that lines keep their numbers.
-    pub fn of<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, String> {
+    pub fn cut_section<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, String> {
         if self.after.is_none() && self.until.is_none() {
             return Ok(Cow::Borrowed(text));
         }
@@ -94,7 +96,7 @@ impl Part {
             Some((key, _, expression)) => Err(format!(
                 "no line matches {key} = \"{}\" in it, {}",
                 expression.as_deref().unwrap_or_default(),
-                find::end(text)
+                find::text_tail(text)
             )),
         }
     }
@@ -102,7 +104,7 @@ impl Part {
     /// True for a value of which the part says so.
     pub fn has_value(&self, value: &Value) -> Result<bool, String> {
         for (key, wanted) in &self.rows {
-            let is_wanted = |found: &Value| text(found) == *wanted;
+            let is_wanted = |found: &Value| value_text(found) == *wanted;
             let is_there = match key.starts_with('$') {
                 true => json_path(key)?.query(value).iter().any(|v| is_wanted(v)),
                 false => value.get(key).is_some_and(is_wanted),
@@ -119,7 +121,7 @@ const WHERE: &str =
     "where = { stressor = \"cpu\" }, by a column of CSV, a key of JSON or a JSONPath";
 
 /// The text of a value as a file would have it.
-pub fn text(value: &Value) -> String {
+pub fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -151,7 +153,7 @@ mod tests {
             until: until.map(str::to_owned),
             ..Part::default()
         };
-        part.of(text).map(Cow::into_owned)
+        part.cut_section(text).map(Cow::into_owned)
     }
 
     #[test]

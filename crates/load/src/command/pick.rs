@@ -76,12 +76,12 @@ impl Percentile {
         let is_plain = percent.starts_with(|c: char| c.is_ascii_digit());
         let thousandths = percent.parse::<f64>().ok().filter(|_| is_plain)? * 1000.0;
         let is_whole = (thousandths - thousandths.round()).abs() < 1e-6;
-        let share = u32::try_from(model::whole(thousandths.round())).ok()?;
+        let share = u32::try_from(model::truncate_to_u64(thousandths.round())).ok()?;
         (is_whole && (1..ALL).contains(&share)).then_some(Percentile(share))
     }
 
     /// How many figures there must be: one beyond the percentile.
-    pub fn needs(self) -> u64 {
+    pub fn least_figures(self) -> u64 {
         let beyond = self.0.min(ALL - self.0);
         u64::from(ALL).div_ceil(u64::from(beyond))
     }
@@ -89,7 +89,7 @@ impl Percentile {
     /// The figure of this rank; `None` where there are too few.
     fn of(self, values: &mut [f64]) -> Option<f64> {
         let count = values.len() as u64;
-        if count < self.needs() {
+        if count < self.least_figures() {
             return None;
         }
         values.sort_by(f64::total_cmp);
@@ -106,7 +106,7 @@ impl std::fmt::Display for Percentile {
 
 impl Pick {
     /// The one of figures with their times; `None` where there are too few.
-    pub fn of(self, figures: &[(u64, f64)]) -> Option<f64> {
+    pub fn pick_from(self, figures: &[(u64, f64)]) -> Option<f64> {
         let (first, last) = (figures.first()?, figures.last()?);
         let values = || figures.iter().map(|(_, value)| *value);
         Some(match self {
@@ -165,7 +165,7 @@ mod tests {
             ("p50", 1, None),
             ("p99.9", 100, None),
         ] {
-            let found = pick(text).unwrap().of(&figures[..count]);
+            let found = pick(text).unwrap().pick_from(&figures[..count]);
             assert_eq!(found, expected, "{text} of {count}");
         }
     }

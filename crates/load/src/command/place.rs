@@ -61,7 +61,7 @@ impl Find {
     }
 
     /// All figures in each of the lines.
-    pub fn each<'t>(
+    pub fn find_in_lines<'t>(
         &self,
         lines: impl Iterator<Item = &'t str>,
     ) -> Result<Vec<Vec<Found>>, String> {
@@ -87,8 +87,8 @@ impl Find {
     }
 
     /// All figures of the part of a text.
-    pub fn all(&self, part: &Part, text: &str) -> Result<Vec<Found>, String> {
-        let text = &part.of(text)?;
+    pub fn find_all(&self, part: &Part, text: &str) -> Result<Vec<Found>, String> {
+        let text = &part.cut_section(text)?;
         match self {
             Find::Regex(written) => Ok(find::by_regex(&regex(written)?, text)),
             Find::Json(written) => find::by_json_path(&json_path(written)?, part, text),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{self, printed, run};
+use crate::testing::{self, make_output, run};
 use serde_json::json;
 
 fn fio(keys: serde_json::Value) -> Fio {
@@ -12,7 +12,7 @@ fn fio(keys: serde_json::Value) -> Fio {
 fn job(fio: &Fio, jobs: u64) -> Job {
     Job {
         load: Load::Count(jobs),
-        ..testing::job(KIND.of(fio))
+        ..testing::job(KIND.with_params(fio))
     }
 }
 
@@ -29,7 +29,7 @@ fn output(count: u64) -> String {
 
 fn parse(stdout: &str) -> Result<Parsed, String> {
     let fio = fio(json!({}));
-    fio.parse(&job(&fio, 1), &printed(stdout))
+    fio.parse(&job(&fio, 1), &make_output(stdout))
 }
 
 #[test]

@@ -30,7 +30,7 @@ const NO_FREE_PORT: &str = "the generator had no free port for a connection: kee
 
 /// Figures of the requests that were due in the measured part; `cpus` may be used by the
 /// program.
-pub fn parsed(
+pub fn compute_figures(
     job: &Job,
     requests: &[Request],
     measured: &Measured,
@@ -54,7 +54,7 @@ pub fn parsed(
     };
     let of_generator = in_window().find_map(|r| limit_of_generator(&r.reason));
     let ways = by_name::ways_to_fail(ways_to_fail(in_window()));
-    let parsed = figures::parsed(&config, vec![tally], measured.opened);
+    let parsed = figures::compute_figures(&config, vec![tally], measured.opened);
     let mut parsed = match (parsed, of_generator, &ways) {
         (Err(_), Some(limit), _) => return Err(limit.to_owned()),
         (Err(why), None, Some(ways)) => return Err(format!("{why}; {}", ways.what)),
@@ -211,13 +211,13 @@ fn count(tally: &mut Tally, request: &Request) {
         kind: 0,
     };
     match request.due_us {
-        Some(_) => tally.sent(times, times.sent_ns.saturating_sub(times.intended_ns)),
+        Some(_) => tally.count_sent(times, times.sent_ns.saturating_sub(times.intended_ns)),
         None => tally.offer(times),
     }
     let end_ns = request.end_us.saturating_mul(1_000);
     match failure(request) {
-        None => tally.answered(times, end_ns, None),
-        Some(failure) => tally.failed(times, end_ns, failure),
+        None => tally.count_answered(times, end_ns, None),
+        Some(failure) => tally.count_failed(times, end_ns, failure),
     }
 }
 
@@ -266,7 +266,7 @@ fn without_status(reason: &str) -> Failure {
 fn mean<'a>(requests: impl Iterator<Item = &'a Request>) -> model::Measurement {
     let latencies: Vec<u64> = requests.map(Request::latency_ns).collect();
     let sum: f64 = latencies.iter().map(|ns| *ns as f64).sum();
-    REQUEST_MEAN.measured(sum / latencies.len().max(1) as f64)
+    REQUEST_MEAN.to_measurement(sum / latencies.len().max(1) as f64)
 }
 
 fn sorted(requests: &[&Request]) -> Vec<u64> {

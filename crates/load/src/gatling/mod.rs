@@ -24,7 +24,7 @@ use crate::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
     Phases, Usual, Window, Work, phase, stalls, steady, sys,
 };
-use model::stack::{FOLDER, fill};
+use model::stack::{FOLDER, fill_placeholders};
 use model::{Invalid, KeyDef, Load, MetricDef, Problem};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: Some(600_000_000_000),
     },
     keys: KEYS,
-    work: Work::of::<Gatling>(),
+    work: Work::for_params::<Gatling>(),
     client: false,
     metrics: METRICS,
     deciding: &["request_p95"],
@@ -181,7 +181,10 @@ impl Gatling {
             "seed" => Some((job.seed >> 1).to_string()),
             _ => None,
         };
-        self.argv.iter().map(|word| fill(word, value)).collect()
+        self.argv
+            .iter()
+            .map(|word| fill_placeholders(word, value))
+            .collect()
     }
 }
 
@@ -203,8 +206,8 @@ impl Driver for Gatling {
         }
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
-        let mut chosen = self.command().chosen();
+    fn chosen_programs(&self) -> Vec<Chosen> {
+        let mut chosen = self.command().chosen_programs();
         chosen.push(Chosen::File(self.log.clone()));
         chosen
     }
@@ -224,7 +227,7 @@ impl Driver for Gatling {
                  the simulation writes that",
             ));
         }
-        let too_short = driver::undecidable(job, 1.0);
+        let too_short = driver::find_undecidable(job, 1.0);
         problems.extend(too_short.map(|(what, remedy)| problem(what, &remedy)));
         problems
     }
@@ -238,7 +241,8 @@ impl Driver for Gatling {
         let window = run::run(self, job, &cpus, phases)?;
         let requests =
             requests::read(&self.log(), window.opened).map_err(NativeError::Generator)?;
-        figures::parsed(job, &requests, &window, cpus.len()).map_err(NativeError::Generator)
+        figures::compute_figures(job, &requests, &window, cpus.len())
+            .map_err(NativeError::Generator)
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {

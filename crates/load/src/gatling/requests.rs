@@ -77,7 +77,7 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    pub fn add(&mut self, request: Request) -> Result<(), String> {
+    pub fn add_request(&mut self, request: Request) -> Result<(), String> {
         if self.requests.len() == MOST_REQUESTS {
             return Err(format!(
                 "it has more than {MOST_REQUESTS} requests: a shorter duration, or a lower rate"
@@ -247,7 +247,7 @@ pub fn parse(log: &[u8]) -> Result<Vec<Request>, String> {
             status: row.status,
             reason: all.message(row.reason),
         };
-        all.add(request)?;
+        all.add_request(request)?;
     }
     Ok(all.into_requests())
 }

@@ -4,7 +4,7 @@ use super::Gatling;
 use crate::phase::{NativeError, Phases};
 use crate::{Job, sys};
 use doors::read::Lines;
-use doors::started::{Agreed, named};
+use doors::started::{Agreed, named_command};
 use std::process::{Child, ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, SystemTime};
@@ -33,7 +33,7 @@ pub fn run(
     cpus: &[u32],
     phases: &mut Phases,
 ) -> Result<Measured, NativeError> {
-    phases.ready()?;
+    phases.report_ready()?;
     // The program inherits them.
     sys::keep_to(cpus).map_err(|e| NativeError::Generator(format!("load-cpus: {e}")))?;
     let mut program = Program::start(gatling, job)?;
@@ -42,11 +42,11 @@ pub fn run(
     program.check_alive()?;
     let late = Duration::from_nanos(sys::now_ns().saturating_sub(begin_ns));
     let (opened, first) = (SystemTime::now() - late, program.cpu_ns());
-    phases.begin(begin_ns)?;
-    phases.end(begin_ns + job.workload.duration_ns)?;
+    phases.begin_window(begin_ns)?;
+    phases.end_window(begin_ns + job.workload.duration_ns)?;
     // One that has ended has no file any more: it had nothing left to do.
     let last = program.cpu_ns();
-    phases.seen()?;
+    phases.wait_until_seen()?;
     let assertions_failed = program.failed_assertions()?;
     Ok(Measured {
         opened,
@@ -76,7 +76,7 @@ impl Program {
     fn start(gatling: &Gatling, job: &Job) -> Result<Self, NativeError> {
         let argv = gatling.argv_of(job);
         let (name, words) = argv.split_first().ok_or_else(|| failed("no command"))?;
-        let mut command = named(name, Agreed::by_trial());
+        let mut command = named_command(name, Agreed::by_trial());
         command
             .args(words)
             .stdin(Stdio::null())
@@ -150,8 +150,8 @@ fn failed(why: &str) -> NativeError {
 /// Passes on what the program prints, to standard error since standard output is for the
 /// agent, and says when its injection began.
 fn follow(stdout: ChildStdout, sender: &Sender<u64>) {
-    for line in Lines::of(stdout) {
-        doors::shown::note(&line);
+    for line in Lines::from_stream(stdout) {
+        doors::shown::print_note(&line);
         let [begin, end] = STARTED;
         if line.starts_with(begin) && line.trim_end().ends_with(end) {
             let _ = sender.send(sys::now_ns());

@@ -191,7 +191,7 @@ impl<'a> Log<'a> {
             status: status(&reason),
             reason: all.message(&reason),
         };
-        all.add(request)
+        all.add_request(request)
     }
 }
 

@@ -22,7 +22,7 @@ fn gatling(argv: &[&str], log: &str) -> Gatling {
 
 /// 100 requests/s for two seconds after half a second.
 fn job(gatling: &Gatling) -> Job {
-    let mut job = testing::job(KIND.of(gatling));
+    let mut job = testing::job(KIND.with_params(gatling));
     job.load = Load::RatePerSec(100.0);
     job.workload.warmup_ns = 500_000_000;
     job.workload.duration_ns = 2_000_000_000;
@@ -56,7 +56,7 @@ fn result(log: &str) -> Result<Parsed, String> {
         assertions_failed: false,
     };
     let job = job(&gatling(&["java"], "log"));
-    figures::parsed(&job, &requests, &measured, 2)
+    figures::compute_figures(&job, &requests, &measured, 2)
 }
 
 fn value(parsed: &Parsed, name: &str) -> f64 {
@@ -208,7 +208,7 @@ fn half_a_log_is_no_result() {
         cpu_ns: 0,
         assertions_failed: false,
     };
-    let error = figures::parsed(&job, &none, &measured, 1).unwrap_err();
+    let error = figures::compute_figures(&job, &none, &measured, 1).unwrap_err();
     assert!(error.contains("no request"), "{error}");
 }
 
@@ -334,7 +334,7 @@ fn of_gatling(opened_us: u64, cpu_ns: u64) -> Parsed {
     };
     let mut job = job(&gatling(&["java"], "log"));
     job.workload.duration_ns = 1_000_000_000;
-    figures::parsed(&job, &requests, &measured, 2).unwrap()
+    figures::compute_figures(&job, &requests, &measured, 2).unwrap()
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Vec<Request>, String> {
             Some(&"REQUEST") => {
                 let wrong = || format!("line {}: no request of Gatling: `{line}`", index + 1);
                 let found = request(&fields, &mut all)?.ok_or_else(wrong)?;
-                found.map_or(Ok(()), |request| all.add(request))?;
+                found.map_or(Ok(()), |request| all.add_request(request))?;
             }
             Some(other) if OTHERS.contains(other) => {}
             other => {

@@ -13,7 +13,7 @@ fn hackbench(program: &str) -> Hackbench {
 }
 
 fn job() -> Job {
-    testing::job(KIND.of(&hackbench("hackbench")))
+    testing::job(KIND.with_params(&hackbench("hackbench")))
 }
 
 /// Output of hackbench V 2.40.
@@ -22,7 +22,7 @@ const REPORT: &str = "Running in process mode with 1 groups using 40 file descri
                       Time: 0.128\n";
 
 fn parse(stdout: &str) -> Result<f64, String> {
-    seconds(&testing::printed(stdout))
+    seconds(&testing::make_output(stdout))
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_time_that_is_no_number_or_below_zero_is_refused() {
 
 #[test]
 fn a_trial_below_a_millisecond_is_an_error() {
-    let output = testing::printed("Time: 0.000\n");
+    let output = testing::make_output("Time: 0.000\n");
     let error = hackbench("hackbench").parse(&job(), &output).unwrap_err();
     assert!(error.contains("more loops"), "{error}");
 }
@@ -61,7 +61,7 @@ fn a_failed_run_is_an_error_whatever_it_printed() {
     let output = Output {
         success: false,
         status: "exit status 1".to_owned(),
-        ..testing::printed(REPORT)
+        ..testing::make_output(REPORT)
     };
     assert!(seconds(&output).unwrap_err().contains("exit status 1"));
 }

@@ -140,7 +140,7 @@ impl HttpAnswer {
 
     fn take_chunked(&mut self, bytes: &[u8], mut chunked: Chunked) -> Result<Taken, Fault> {
         let (body, most) = (&mut self.body, self.asked.keep_bytes);
-        let rest = chunked.take(bytes, |data| keep(body, most, data))?;
+        let rest = chunked.take_bytes(bytes, |data| keep(body, most, data))?;
         self.state = State::Chunked(chunked);
         match (chunked.is_done(), rest) {
             (false, _) => Ok(Taken::More),
@@ -169,7 +169,7 @@ impl HttpAnswer {
     }
 
     /// Takes the next bytes of the connection.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+    pub fn take_bytes(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
         self.begun |= !bytes.is_empty();
         let mut bytes = bytes;
         while self.state == State::Head {
@@ -212,15 +212,15 @@ impl<R: Into<Asked>> Answer<R> for HttpAnswer {
         HttpAnswer::expect(self, request.into());
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
-        HttpAnswer::take(self, bytes)
+    fn take_bytes(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+        HttpAnswer::take_bytes(self, bytes)
     }
 
     fn end_of_stream(&mut self) -> Result<Done, Fault> {
         HttpAnswer::end_of_stream(self)
     }
 
-    fn text(&self) -> &[u8] {
+    fn answer_text(&self) -> &[u8] {
         &self.body
     }
 }

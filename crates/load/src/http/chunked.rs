@@ -37,7 +37,11 @@ impl Chunked {
 
     /// Takes bytes up to the end of the body, and passes on those that are data; gives how many
     /// are left behind it.
-    pub fn take(&mut self, bytes: &[u8], mut data: impl FnMut(&[u8])) -> Result<usize, Fault> {
+    pub fn take_bytes(
+        &mut self,
+        bytes: &[u8],
+        mut data: impl FnMut(&[u8]),
+    ) -> Result<usize, Fault> {
         let mut at = 0;
         while at < bytes.len() && !self.is_done() {
             if self.state == State::Data {

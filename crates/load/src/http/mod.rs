@@ -97,12 +97,12 @@ impl Config {
         let address = driver::address(url.authority.as_deref(), 80, job)?;
         let host = url.authority.unwrap_or_else(|| address.to_string());
         let sent = match params.is_mix() {
-            true => Sent::Mix(Mix::of(params, &host).map_err(|fault| fault.what)?),
+            true => Sent::Mix(Mix::from_params(params, &host).map_err(|fault| fault.what)?),
             false => Sent::One(request(params, &host, &url.path)?),
         };
         let ramps = params.ramps.unwrap_or_default();
         Ok(Config {
-            open_loop: openloop::Config::of(job, address)?.with_ramps(ramps),
+            open_loop: openloop::Config::for_job(job, address)?.with_ramps(ramps),
             sent,
         })
     }
@@ -238,7 +238,7 @@ pub static KIND: KindDef = KindDef {
     window: Window::Phased,
     usual: driver::USUAL,
     keys: KEYS,
-    work: Work::of::<HttpLoad>(),
+    work: Work::for_params::<HttpLoad>(),
     client: true,
     metrics: metrics::HTTP,
     deciding: metrics::DECIDING,
@@ -251,14 +251,14 @@ pub static KIND: KindDef = KindDef {
 };
 
 impl Driver for HttpLoad {
-    fn asks(&self) -> Asks {
-        let echo = echo::SERVER.of(&Echo { threads: 1 });
-        driver::asks(!self.url.starts_with('/'), echo)
+    fn request_receiver(&self) -> Asks {
+        let echo = echo::SERVER.with_params(&Echo { threads: 1 });
+        driver::request_receiver(!self.url.starts_with('/'), echo)
     }
 
     fn check(&self) -> Result<(), Invalid> {
         if self.is_mix() {
-            return Mix::of(self, "host").map(drop);
+            return Mix::from_params(self, "host").map(drop);
         }
         match self.setup.is_empty() {
             true => Ok(()),
@@ -270,7 +270,7 @@ impl Driver for HttpLoad {
         }
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         if !self.is_mix() {
             return vec![Chosen::Address(format!("{} {}", self.method, self.url))];
         }
@@ -278,7 +278,7 @@ impl Driver for HttpLoad {
         let all = of_setup.chain(&self.requests);
         let base = self.url.trim_end_matches('/');
         let address = |r: &Request| Chosen::Address(format!("{} {base}{}", r.method, r.path));
-        let files = Mix::of(self, "host").map(|mix| mix.files);
+        let files = Mix::from_params(self, "host").map(|mix| mix.files);
         let files = files.unwrap_or_default().into_iter().map(Chosen::File);
         all.map(address).chain(files).collect()
     }

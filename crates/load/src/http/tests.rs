@@ -26,7 +26,7 @@ fn taken(text: &[u8], cuts: &[usize]) -> Result<Taken, Fault> {
         if progress != Taken::More {
             return Err(Fault::Garbage);
         }
-        progress = answer.take(piece)?;
+        progress = answer.take_bytes(piece)?;
     }
     Ok(progress)
 }
@@ -70,7 +70,7 @@ fn answers_without_a_body_end_with_their_head() {
         keep_bytes: 0,
     });
     assert_eq!(
-        answer.take(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"),
+        answer.take_bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"),
         done(true, true)
     );
 }
@@ -106,7 +106,10 @@ fn a_connection_is_kept_unless_the_server_says_otherwise() {
 fn a_body_without_a_length_ends_with_the_connection() {
     let mut answer = HttpAnswer::new();
     answer.expect(ASKED);
-    assert_eq!(answer.take(b"HTTP/1.1 200 OK\r\n\r\nabc"), Ok(Taken::More));
+    assert_eq!(
+        answer.take_bytes(b"HTTP/1.1 200 OK\r\n\r\nabc"),
+        Ok(Taken::More)
+    );
     assert!(
         answer
             .end_of_stream()
@@ -121,7 +124,7 @@ fn a_connection_that_ends_early_is_a_hang_up_or_half_an_answer() {
     assert_eq!(answer.end_of_stream(), Err(Fault::HangUp));
     for half in ["H", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell"] {
         answer.expect(ASKED);
-        assert_eq!(answer.take(half.as_bytes()), Ok(Taken::More));
+        assert_eq!(answer.take_bytes(half.as_bytes()), Ok(Taken::More));
         assert_eq!(answer.end_of_stream(), Err(Fault::HalfAnswer));
     }
 }
@@ -203,7 +206,7 @@ fn params(url: &str) -> HttpLoad {
 
 /// At 100 requests a second.
 fn job(params: &HttpLoad) -> Job {
-    let mut job = testing::job(KIND.of(params));
+    let mut job = testing::job(KIND.with_params(params));
     job.load = Load::RatePerSec(100.0);
     job.workload.client = Some(client());
     job

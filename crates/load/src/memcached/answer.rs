@@ -124,7 +124,7 @@ impl Answer<Request> for MemcachedAnswer {
         self.begun = false;
     }
 
-    fn take(&mut self, mut bytes: &[u8]) -> Result<Taken, Fault> {
+    fn take_bytes(&mut self, mut bytes: &[u8]) -> Result<Taken, Fault> {
         self.begun |= !bytes.is_empty();
         while !bytes.is_empty() {
             bytes = match self.state {

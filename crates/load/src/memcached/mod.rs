@@ -70,7 +70,7 @@ impl Memcached {
         let written = self.address.as_ref();
         let written = written.map(|address| driver::before_start(address, job));
         let address = driver::address(written.as_deref(), USUAL_PORT, job)?;
-        openloop::Config::of(job, address)
+        openloop::Config::for_job(job, address)
     }
 }
 
@@ -83,7 +83,7 @@ impl Protocol for Requests {
     }
 
     fn bytes(&mut self, request: Request) -> &[u8] {
-        self.text(request)
+        self.request_text(request)
     }
 
     fn answer(&self) -> MemcachedAnswer {
@@ -142,7 +142,7 @@ pub static KIND: KindDef = KindDef {
     window: Window::Phased,
     usual: driver::USUAL,
     keys: KEYS,
-    work: Work::of::<Memcached>(),
+    work: Work::for_params::<Memcached>(),
     client: true,
     metrics: metrics::MEMCACHED,
     deciding: metrics::DECIDING,
@@ -166,16 +166,16 @@ impl Driver for Memcached {
         self.value_size.check("value-size")
     }
 
-    fn asks(&self) -> Asks {
+    fn request_receiver(&self) -> Asks {
         let usual = roles::memcached::Memcached {
             threads: 1,
             args: Vec::new(),
         };
-        let usual = roles::memcached::SERVER.of(&usual);
-        driver::asks(self.address.is_some(), usual)
+        let usual = roles::memcached::SERVER.with_params(&usual);
+        driver::request_receiver(self.address.is_some(), usual)
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         let address = self.address.as_deref().unwrap_or("its own server");
         vec![Chosen::Address(address.to_owned())]
     }

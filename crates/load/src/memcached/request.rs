@@ -130,7 +130,7 @@ impl Requests {
             text: Vec::with_capacity(keys.longest_request()),
             keys,
             random,
-            gets: model::whole(gets_percent / 100.0 * 2f64.powi(32)),
+            gets: model::truncate_to_u64(gets_percent / 100.0 * 2f64.powi(32)),
         }
     }
 
@@ -148,7 +148,7 @@ impl Requests {
         }
     }
 
-    pub fn text(&mut self, request: Request) -> &[u8] {
+    pub fn request_text(&mut self, request: Request) -> &[u8] {
         self.keys.write(request, &mut self.text);
         &self.text
     }

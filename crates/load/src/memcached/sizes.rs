@@ -142,12 +142,12 @@ fn uniform(random: &mut impl Rng) -> f64 {
 fn extreme_value(shape: &Shape, random: &mut impl Rng) -> u64 {
     let exponential = -uniform(random).ln();
     let size = shape.mu + shape.sigma * (exponential.powf(-shape.k) - 1.0) / shape.k;
-    model::whole(size.round())
+    model::truncate_to_u64(size.round())
 }
 
 fn pareto(shape: &Shape, random: &mut impl Rng) -> u64 {
     let size = shape.mu + shape.sigma * (uniform(random).powf(-shape.k) - 1.0) / shape.k;
-    model::whole(size)
+    model::truncate_to_u64(size)
 }
 
 fn etc_value(random: &mut impl Rng) -> u64 {

@@ -13,7 +13,7 @@ fn taken(operation: Operation, text: &[u8], cuts: &[usize]) -> Result<Taken, Fau
     cuts.extend([0, text.len()]);
     cuts.sort_unstable();
     for piece in cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]) {
-        progress = answer.take(piece)?;
+        progress = answer.take_bytes(piece)?;
     }
     Ok(progress)
 }
@@ -89,7 +89,7 @@ fn a_connection_that_ends_early_is_a_hang_up_or_half_an_answer() {
     };
     answer.expect(request);
     assert_eq!(answer.end_of_stream(), Err(Fault::HangUp));
-    assert_eq!(answer.take(b"VALUE k 0 3\r\nab"), Ok(Taken::More));
+    assert_eq!(answer.take_bytes(b"VALUE k 0 3\r\nab"), Ok(Taken::More));
     assert_eq!(answer.end_of_stream(), Err(Fault::HalfAnswer));
 }
 

@@ -20,7 +20,7 @@ fn netperf() -> Netperf {
 }
 
 fn job(pairs: u64) -> Job {
-    let mut job = testing::job(KIND.of(&NETPERF));
+    let mut job = testing::job(KIND.with_params(&NETPERF));
     job.workload.warmup_ns = 0;
     job.server = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 7)));
     Job {
@@ -30,7 +30,7 @@ fn job(pairs: u64) -> Job {
 }
 
 fn parse(pairs: u64, stdout: &str) -> Result<Vec<(String, f64)>, String> {
-    let parsed = NETPERF.parse(&job(pairs), &testing::printed(stdout))?;
+    let parsed = NETPERF.parse(&job(pairs), &testing::make_output(stdout))?;
     let figures = parsed.metrics.into_iter();
     Ok(figures.map(|m| (m.metric, m.value)).collect())
 }
@@ -113,7 +113,7 @@ fn streams_have_throughput_in_bytes_and_it_decides() {
         test: Test::TcpStream,
         ..NETPERF
     };
-    let printed = testing::printed("8000.00,10^6bits/s,-1,-1\n2000.00,10^6bits/s,-1,-1\n");
+    let printed = testing::make_output("8000.00,10^6bits/s,-1,-1\n2000.00,10^6bits/s,-1,-1\n");
     let parsed = stream.parse(&job(2), &printed).unwrap();
     let figures = parsed.metrics.iter();
     let figures: Vec<_> = figures.map(|m| (m.metric.as_str(), m.value)).collect();
@@ -121,9 +121,11 @@ fn streams_have_throughput_in_bytes_and_it_decides() {
     assert_eq!(figures, expected);
     assert!(parsed.files[0].text.contains("2,250.00,free,free"));
     assert!(parsed.warnings[0].what.contains("4.0 times"));
-    let rr = testing::printed("8000.00,Trans/s,-1,-1\n");
+    let rr = testing::make_output("8000.00,Trans/s,-1,-1\n");
     assert!(stream.parse(&job(1), &rr).is_err());
-    let deciding = |netperf: &Netperf| crate::deciding(&model::Workload::new(KIND.of(netperf)));
+    let deciding = |netperf: &Netperf| {
+        crate::deciding_metrics(&model::Workload::new(KIND.with_params(netperf)))
+    };
     assert_eq!(deciding(&stream), ["throughput"]);
     assert_eq!(deciding(&NETPERF), ["requests_per_sec"]);
 }
@@ -155,7 +157,7 @@ fn a_pair_that_ran_elsewhere_than_it_was_bound_fails_the_trial() {
         pair_cpus: Some([0, 1]),
         ..NETPERF
     };
-    let line = |cpus: &str| testing::printed(&format!("1.00,Trans/s,{cpus},1,1,1,1\n"));
+    let line = |cpus: &str| testing::make_output(&format!("1.00,Trans/s,{cpus},1,1,1,1\n"));
     let right = bound.parse(&job(1), &line("0,1")).unwrap();
     assert!(right.files[0].text.ends_with("1,1.00,0,1\n"));
     let error = bound.parse(&job(1), &line("-1,-1")).unwrap_err();
@@ -263,7 +265,7 @@ fn netserver() -> (Running, SocketAddr) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let Asks::Server(program) = netperf().asks() else {
+    let Asks::Server(program) = netperf().request_receiver() else {
         panic!("netperf asks its own server");
     };
     let program = crate::roles::SERVERS.open(&program).unwrap();

@@ -44,7 +44,7 @@ pub struct Config {
 
 impl Config {
     /// For requests to `address`.
-    pub fn of(job: &Job, address: SocketAddr) -> Result<Self, String> {
+    pub fn for_job(job: &Job, address: SocketAddr) -> Result<Self, String> {
         let client = job.workload.client.as_ref().ok_or("it has no client")?;
         address::check(address, client.allow_remote)?;
         let (rate_per_sec, search) = match job.load {

@@ -90,7 +90,7 @@ impl<P: Protocol> Connection<P> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         inbox::stamp(&stream);
-        poller.add(&stream, index, ANSWERS)?;
+        poller.add_socket(&stream, index, ANSWERS)?;
         Ok(Connection {
             index,
             socket: Some(stream.into()),
@@ -176,7 +176,7 @@ impl<P: Protocol> Connection<P> {
         };
         let taken = match piece.bytes {
             [] => self.answer.end_of_stream().map(Taken::Done),
-            bytes => self.answer.take(bytes),
+            bytes => self.answer.take_bytes(bytes),
         };
         match taken {
             Ok(progress) => Received::Answer {
@@ -196,12 +196,12 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// The beginning of the answer, for people.
-    pub fn text(&self) -> &[u8] {
-        self.answer.text()
+    pub fn answer_text(&self) -> &[u8] {
+        self.answer.answer_text()
     }
 
     /// May its request be sent twice?
-    pub fn repeatable(&self, protocol: &P) -> bool {
+    pub fn can_repeat(&self, protocol: &P) -> bool {
         self.request
             .is_some_and(|request| protocol.is_idempotent(request))
     }
@@ -250,7 +250,7 @@ impl<P: Protocol> Connection<P> {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        poller.add(&socket, self.index, ANSWERS_AND_ROOM)?;
+        poller.add_socket(&socket, self.index, ANSWERS_AND_ROOM)?;
         self.socket = Some(socket);
         self.used = false;
         Ok(())
@@ -262,7 +262,7 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// The socket of a connection under way can be written to, or has an error.
-    pub fn connected(&mut self, poller: &Poller, retry_ns: u64) {
+    pub fn finish_connect(&mut self, poller: &Poller, retry_ns: u64) {
         let Some(socket) = &self.socket else {
             return;
         };

@@ -22,7 +22,7 @@ pub const USUAL: Usual = Usual {
 };
 
 /// `written`: an address that the file names.
-pub fn asks(written: bool, usual: Kind) -> Asks {
+pub fn request_receiver(written: bool, usual: Kind) -> Asks {
     match written {
         true => Asks::Elsewhere,
         false => Asks::Server(usual),
@@ -32,15 +32,15 @@ pub fn asks(written: bool, usual: Kind) -> Asks {
 /// An address or URL as it is written, with port 1 for a port of a service: those are chosen
 /// when the services start, and then stand in place of the name.
 pub fn before_start(written: &str, job: &Job) -> String {
-    let names = stack::names(&job.workload.services, None);
+    let names = stack::known_names(&job.workload.services, None);
     let is_port = |name: &str| matches!(names.get(name), Some(Named::Port(..)));
-    stack::fill(written, |name| is_port(name).then(|| "1".to_owned()))
+    stack::fill_placeholders(written, |name| is_port(name).then(|| "1".to_owned()))
 }
 
 /// `HOST[:PORT]` as it is written, or the workload's own server. Before the server
 /// runs its address is not known: then it is port 1 of the loopback address.
 pub fn address(written: Option<&str>, usual_port: u16, job: &Job) -> Result<SocketAddr, String> {
-    match (written, job.server, job.workload.answers()) {
+    match (written, job.server, job.workload.can_answer()) {
         (Some(text), _, _) => super::address::resolve(text, usual_port, Path::new(HOSTS)),
         (None, Some(address), _) => Ok(address),
         (None, None, true) => Ok(SocketAddr::from(([127, 0, 0, 1], 1))),
@@ -59,8 +59,8 @@ pub fn require(job: &Job, config: Result<Config, String>) -> Vec<Problem> {
     if let Some(what) = config.fault() {
         problems.push(problem(what, "correct the workload in the experiment file"));
     }
-    let share = config.ramps.share(config.duration_ns);
-    problems.extend(undecidable(job, share).map(|(what, remedy)| problem(what, &remedy)));
+    let share = config.ramps.request_share(config.duration_ns);
+    problems.extend(find_undecidable(job, share).map(|(what, remedy)| problem(what, &remedy)));
     if let Some(what) = too_many_files(config.connections, sys::most_files()) {
         let remedy = "take fewer connections, or raise the limit (ulimit -Hn, limits.conf(5))";
         problems.push(problem(what, remedy));
@@ -92,7 +92,7 @@ fn too_many_files(connections: u32, most: Option<u64>) -> Option<String> {
 
 /// A metric that decides and that a window is too short for, with the remedy. `share` is what
 /// ramps leave of the requests of the window.
-pub fn undecidable(job: &Job, share: f64) -> Option<(String, String)> {
+pub fn find_undecidable(job: &Job, share: f64) -> Option<(String, String)> {
     let Load::RatePerSec(rate) = job.load else {
         return None;
     };

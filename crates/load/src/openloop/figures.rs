@@ -5,7 +5,7 @@ use super::kinds::{self, KindTally};
 use super::metrics as own;
 use super::tally::{Failure, Tally};
 use crate::by_turn::InTurns;
-use crate::figures::{Figures, merged};
+use crate::figures::{Figures, merge_recorders};
 use crate::latency as m;
 use crate::overload::{self, percent};
 use crate::recording::{Recorder, Recording};
@@ -31,8 +31,12 @@ pub const OWN_REMEDY: &str = "give the generator more threads, or CPUs (load-cpu
 const SATURATED_PERCENT: f64 = 95.0;
 
 /// The figures of a load whose window opened at `opened`.
-pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Result<Parsed, String> {
-    let mut total = Total::of(tallies);
+pub fn compute_figures(
+    config: &Config,
+    tallies: Vec<Tally>,
+    opened: SystemTime,
+) -> Result<Parsed, String> {
+    let mut total = Total::from_tallies(tallies);
     check(config, &total)?;
     if let Some(turns) = &config.turns {
         return in_turns(config, turns, total, opened);
@@ -42,7 +46,7 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
     let request = figures.latency("request", m::REQUEST, total.request.clone())?;
     figures.latency("service", m::SERVICE, total.service.clone())?;
     // What others sent may not say when it was due.
-    let is_timed = merged(total.lateness.clone())?.count() > 0;
+    let is_timed = merge_recorders(total.lateness.clone())?.count() > 0;
     let lateness = is_timed
         .then(|| figures.latency("generator-lateness", own::LATENESS, total.lateness.clone()))
         .transpose()?;
@@ -77,7 +81,7 @@ fn in_turns(
     warn_of_failures(&mut warnings, &total);
     note_resent(&mut warnings, &total);
     let overload = is_overload(config, &total);
-    let (achieved, late) = (total.achieved_percent(), merged(total.lateness)?);
+    let (achieved, late) = (total.achieved_percent(), merge_recorders(total.lateness)?);
     let mut figures = InTurns::new(turns, opened);
     let rate = Some(m::REQUESTS_PER_SEC);
     figures.latency("request", m::REQUEST, rate, total.request)?;
@@ -86,7 +90,7 @@ fn in_turns(
         figures.latency("connect", own::CONNECT, None, total.connect)?;
     }
     // Short windows have no 99th percentile, and medians then.
-    let (def, permille, words) = match figures.middle(m::REQUEST_P99.name) > 0.0 {
+    let (def, permille, words) = match figures.median_figure(m::REQUEST_P99.name) > 0.0 {
         true => (m::REQUEST_P99, 990, "one of 100"),
         false => (m::REQUEST_P50, 500, "half of the"),
     };
@@ -96,7 +100,10 @@ fn in_turns(
             "overload: {achieved:.1} % of the offered requests were answered, and the queue of one \
              arm's turn is served in that of another; offer a lower rate"
         ));
-    } else if is_too_late(late, model::whole(figures.middle(def.name))) {
+    } else if is_too_late(
+        late,
+        model::truncate_to_u64(figures.median_figure(def.name)),
+    ) {
         figures.void(format!(
             "the generator was {} late in {words} requests; {OWN_REMEDY}",
             format_duration_ns(late)
@@ -165,7 +172,7 @@ pub struct Total {
 }
 
 impl Total {
-    pub fn of(tallies: Vec<Tally>) -> Self {
+    pub fn from_tallies(tallies: Vec<Tally>) -> Self {
         let mut total = Total {
             request: Vec::new(),
             service: Vec::new(),
@@ -410,17 +417,17 @@ mod tests {
                 sent_ns: intended_ns + late_ns,
                 kind: 0,
             };
-            tally.sent(times, late_ns);
+            tally.count_sent(times, late_ns);
             match index >= failed {
-                true => tally.answered(times, intended_ns + took_ns, None),
-                false => tally.wrong(times, intended_ns + took_ns, Wrong::Refused, b""),
+                true => tally.count_answered(times, intended_ns + took_ns, None),
+                false => tally.count_wrong(times, intended_ns + took_ns, Wrong::Refused, b""),
             }
         }
         tally
     }
 
     fn figures_of(tally: Tally) -> Parsed {
-        parsed(&config(), vec![tally], SystemTime::UNIX_EPOCH).unwrap()
+        compute_figures(&config(), vec![tally], SystemTime::UNIX_EPOCH).unwrap()
     }
 
     fn mark(parsed: &Parsed) -> f64 {
@@ -443,7 +450,8 @@ mod tests {
 
     #[test]
     fn a_window_without_a_right_answer_has_no_figures_and_says_whether_there_was_any() {
-        let error = |tally| parsed(&config(), vec![tally], SystemTime::UNIX_EPOCH).unwrap_err();
+        let error =
+            |tally| compute_figures(&config(), vec![tally], SystemTime::UNIX_EPOCH).unwrap_err();
         let refused = error(load(0, MS, 2_000));
         assert_eq!(
             refused,
@@ -492,8 +500,8 @@ mod tests {
                     sent_ns,
                     kind: 0,
                 };
-                tally.sent(times, late_ns);
-                tally.answered(times, sent_ns + took_ns, None);
+                tally.count_sent(times, late_ns);
+                tally.count_answered(times, sent_ns + took_ns, None);
             }
             let parsed = figures_of(tally);
             let mut notes = parsed.warnings.into_iter();

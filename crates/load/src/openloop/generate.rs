@@ -41,7 +41,7 @@ pub fn generate<P: Protocol>(
         None => {
             let measure = |gate: &Gate| measure(config, gate, phases);
             load(config, &protocol, &stay, measure).and_then(|(opened, tallies)| {
-                figures::parsed(config, tallies, opened).map_err(NativeError::Generator)
+                figures::compute_figures(config, tallies, opened).map_err(NativeError::Generator)
             })
         }
     };
@@ -57,8 +57,8 @@ fn search_in_phases<P: Protocol>(
     stay: &Arc<Latch>,
     phases: &mut Phases,
 ) -> Result<Parsed, NativeError> {
-    phases.ready()?;
-    phases.begin(sys::now_ns())?;
+    phases.report_ready()?;
+    phases.begin_window(sys::now_ns())?;
     let mut steps = Vec::new();
     let found = search::climb(slo, |rate_per_sec| {
         let config = Config {
@@ -66,19 +66,19 @@ fn search_in_phases<P: Protocol>(
             ..config.clone()
         };
         let (_, tallies) = load(&config, protocol, stay, |gate| pass(&config, gate, phases))?;
-        let total = Total::of(tallies);
-        let step = Step::of(&config, slo, total).map_err(NativeError::Generator)?;
-        let held = step.held();
+        let total = Total::from_tallies(tallies);
+        let step = Step::from_total(&config, slo, total).map_err(NativeError::Generator)?;
+        let held = step.has_held();
         steps.push(step);
         Ok::<_, NativeError>(held)
     })?;
-    phases.end(sys::now_ns())?;
-    phases.seen()?;
+    phases.end_window(sys::now_ns())?;
+    phases.wait_until_seen()?;
     if steps.iter().all(|step| step.achieved_percent == 0.0) {
         let why = "no request was answered at any rate".to_owned();
         return Err(NativeError::Generator(why));
     }
-    Ok(search::parsed(slo, found, &steps))
+    Ok(search::compute_figures(slo, found, &steps))
 }
 
 /// One load from its threads to what they counted. `pass` opens the gate and waits
@@ -172,16 +172,16 @@ fn prepare<P: Protocol>(config: &Config, share: Share, protocol: P) -> Result<Wo
 
 /// Waits through the phases. The wall-clock time at which the window opened.
 fn measure(config: &Config, gate: &Gate, phases: &mut Phases) -> Result<SystemTime, NativeError> {
-    phases.ready()?;
+    phases.report_ready()?;
     let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
     gate.open(timing);
     if config.turns.is_some() {
-        phases.opens(timing.window.begin_ns)?;
+        phases.announce_window(timing.window.begin_ns)?;
     }
-    phases.begin(timing.window.begin_ns)?;
+    phases.begin_window(timing.window.begin_ns)?;
     let opened = SystemTime::now();
-    phases.end(timing.window.end_ns)?;
-    phases.seen()?;
+    phases.end_window(timing.window.end_ns)?;
+    phases.wait_until_seen()?;
     Ok(opened)
 }
 

@@ -129,7 +129,7 @@ pub fn add_figures(
     let offered: u64 = kinds.iter().map(|kind| kind.offered).sum();
     let sum_ns: u128 = kinds.iter().map(|kind| kind.sum_ns).sum();
     let mean = sum_ns as f64 / offered.max(1) as f64;
-    parsed.metrics.push(own::REQUEST_MEAN.measured(mean));
+    parsed.metrics.push(own::REQUEST_MEAN.to_measurement(mean));
     let rows: Vec<Named> = kinds
         .iter()
         .map(|kind| Named {

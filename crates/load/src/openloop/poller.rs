@@ -62,7 +62,7 @@ impl Poller {
     }
 
     /// Events of the socket will carry `index`.
-    pub fn add(&self, socket: impl AsFd, index: usize, flags: EventFlags) -> io::Result<()> {
+    pub fn add_socket(&self, socket: impl AsFd, index: usize, flags: EventFlags) -> io::Result<()> {
         Ok(epoll::add(
             &self.epoll,
             socket,
@@ -157,7 +157,7 @@ mod tests {
     fn a_socket_with_data_is_named_by_its_index() {
         let (mut poller, mut events) = (Poller::new().unwrap(), events());
         let (mut here, there) = UnixStream::pair().unwrap();
-        poller.add(&there, 42, EventFlags::IN).unwrap();
+        poller.add_socket(&there, 42, EventFlags::IN).unwrap();
         poller.wait(&mut events, Wait::Poll).unwrap();
         assert!(events.is_empty());
         here.write_all(b"x").unwrap();

@@ -46,11 +46,11 @@ pub trait Answer<Request>: Send {
     /// A request was sent: its answer begins with the next byte.
     fn expect(&mut self, request: Request);
     /// Takes the next bytes of the connection, which end with the answer or before it does.
-    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault>;
+    fn take_bytes(&mut self, bytes: &[u8]) -> Result<Taken, Fault>;
     /// The server has closed the connection. An answer may end that way.
     fn end_of_stream(&mut self) -> Result<Done, Fault>;
     /// The beginning of what the answer says, for people; empty where it is not kept.
-    fn text(&self) -> &[u8] {
+    fn answer_text(&self) -> &[u8] {
         &[]
     }
 }

@@ -9,7 +9,7 @@ use super::config::Config;
 use super::figures::{self, OWN_REMEDY, Total};
 use super::metrics as own;
 use crate::Parsed;
-use crate::figures::merged;
+use crate::figures::merge_recorders;
 use model::{Measurement, Severity, Slo, TrialFile, Warning, format_duration_ns, format_rate};
 use std::fmt::Write as _;
 
@@ -53,7 +53,7 @@ impl Fault {
 }
 
 impl Step {
-    pub fn of(config: &Config, slo: &Slo, total: Total) -> Result<Self, String> {
+    pub fn from_total(config: &Config, slo: &Slo, total: Total) -> Result<Self, String> {
         let cpu_percent = 100.0 * total.cpu_ns as f64 / config.duration_ns as f64;
         let overload = figures::is_overload(config, &total);
         let mut step = Step {
@@ -61,8 +61,8 @@ impl Step {
             achieved_percent: total.achieved_percent(),
             error_percent: total.error_percent(),
             cpu_percent,
-            quantile_ns: merged(total.request)?.quantile_ns(slo.permille),
-            lateness_p99_ns: merged(total.lateness)?.quantile_ns(990),
+            quantile_ns: merge_recorders(total.request)?.quantile_ns(slo.permille),
+            lateness_p99_ns: merge_recorders(total.lateness)?.quantile_ns(990),
             fault: None,
         };
         let saturated = overload && figures::is_saturated(config, cpu_percent);
@@ -91,7 +91,7 @@ impl Step {
         first.map(|(_, fault)| fault)
     }
 
-    pub fn held(&self) -> bool {
+    pub fn has_held(&self) -> bool {
         self.fault.is_none()
     }
 
@@ -121,11 +121,14 @@ impl Step {
                 "begin lower with `from`",
             ),
             Fault::TooFewRequests => (
-                format!("the window has too few requests for {}", slo.quantile()),
+                format!(
+                    "the window has too few requests for {}",
+                    slo.quantile_name()
+                ),
                 "use a longer duration, or begin higher with `from`",
             ),
             Fault::TooSlow => (
-                format!("{} is {quantile}", slo.quantile()),
+                format!("{} is {quantile}", slo.quantile_name()),
                 "begin lower with `from`, or ask for less",
             ),
         })
@@ -187,7 +190,7 @@ pub fn climb<E>(slo: &Slo, mut holds: impl FnMut(f64) -> Result<bool, E>) -> Res
 }
 
 /// The figures of a search. A rate that is only a bound is marked as one.
-pub fn parsed(slo: &Slo, found: Found, steps: &[Step]) -> Parsed {
+pub fn compute_figures(slo: &Slo, found: Found, steps: &[Step]) -> Parsed {
     let rate_per_sec = found.rate_per_sec();
     let mut parsed = Parsed {
         metrics: metrics(rate_per_sec, steps),
@@ -197,7 +200,7 @@ pub fn parsed(slo: &Slo, found: Found, steps: &[Step]) -> Parsed {
         name: "search.csv".to_owned(),
         text: table(steps),
     });
-    let bound = own::SLO_BOUND.measured(found.bound());
+    let bound = own::SLO_BOUND.to_measurement(found.bound());
     parsed.metrics.push(bound);
     let above = match found {
         Found::Rate(_) => rate_per_sec,
@@ -212,18 +215,18 @@ pub fn parsed(slo: &Slo, found: Found, steps: &[Step]) -> Parsed {
 }
 
 fn metrics(rate_per_sec: f64, steps: &[Step]) -> Vec<Measurement> {
-    let mut metrics = vec![own::SLO_RATE.measured(rate_per_sec)];
+    let mut metrics = vec![own::SLO_RATE.to_measurement(rate_per_sec)];
     if let Some(best) = steps.iter().rfind(|step| step.rate_per_sec == rate_per_sec) {
-        metrics.push(own::GENERATOR_CPU.measured(best.cpu_percent));
+        metrics.push(own::GENERATOR_CPU.to_measurement(best.cpu_percent));
         let late = best.lateness_p99_ns;
-        metrics.extend(late.map(|ns| own::LATENESS_P99.measured(ns as f64)));
+        metrics.extend(late.map(|ns| own::LATENESS_P99.to_measurement(ns as f64)));
     }
     metrics
 }
 
 /// The lowest rate that did not hold, each time that it was tried.
 fn lowest_failed(steps: &[Step], above: f64) -> Vec<&Step> {
-    let failed = |step: &&Step| !step.held() && step.rate_per_sec > above;
+    let failed = |step: &&Step| !step.has_held() && step.rate_per_sec > above;
     let rates = steps.iter().filter(failed).map(|step| step.rate_per_sec);
     let lowest = rates.fold(f64::INFINITY, f64::min);
     let at_it = |step: &&Step| step.rate_per_sec == lowest;
@@ -279,7 +282,7 @@ fn serious(what: String, remedy: &str) -> Warning {
 fn lateness(slo: &Slo, steps: &[Step]) -> Option<Warning> {
     let limit_ns = LATE_PART * slo.below_ns as f64;
     let late = |step: &&Step| step.lateness_p99_ns.is_some_and(|ns| ns as f64 > limit_ns);
-    let step = steps.iter().filter(|step| !step.held()).find(late)?;
+    let step = steps.iter().filter(|step| !step.has_held()).find(late)?;
     let what = format!(
         "the generator itself was {} late in one of 100 requests at {}: the rate that was found may be its own",
         format_duration_ns(step.lateness_p99_ns.unwrap_or_default()),
@@ -303,7 +306,7 @@ fn table(steps: &[Step]) -> String {
             step.error_percent,
             number(step.lateness_p99_ns),
             step.cpu_percent,
-            step.held()
+            step.has_held()
         );
     }
     text
@@ -349,14 +352,14 @@ mod tests {
             metrics.find(|m| m.metric == "slo_bound").unwrap().value
         };
         let steps = [step(1_000.0, Some(Fault::TooSlow))];
-        let never = parsed(&SLO, Found::AtMost(1_000.0), &steps);
+        let never = compute_figures(&SLO, Found::AtMost(1_000.0), &steps);
         assert_eq!((bound(&never), &never.void), (-1.0, &None));
         assert_eq!(
             never.warnings[0].what,
             "p99 < 1ms does not even hold at 1k/s, where the search begins (p99 is 2ms): the \
              highest rate is lower than the one given"
         );
-        let always = parsed(&SLO, Found::AtLeast(100_000.0), &[step(1e5, None)]);
+        let always = compute_figures(&SLO, Found::AtLeast(100_000.0), &[step(1e5, None)]);
         assert_eq!((bound(&always), &always.void), (1.0, &None));
         assert!(always.warnings[0].remedy.contains("`to`"));
     }
@@ -364,7 +367,7 @@ mod tests {
     #[test]
     fn a_level_that_errors_break_says_so() {
         let steps = [step(1_000.0, Some(Fault::TooManyErrors))];
-        let said = &parsed(&SLO, Found::AtMost(1_000.0), &steps).warnings[0].what;
+        let said = &compute_figures(&SLO, Found::AtMost(1_000.0), &steps).warnings[0].what;
         assert!(said.contains("2.5 % of the requests failed"), "{said}");
     }
 
@@ -376,13 +379,17 @@ mod tests {
                 step(2_000.0, Some(Fault::Late)),
                 step(2_000.0, Some(again)),
             ];
-            parsed(&SLO, Found::Rate(1_000.0), &steps).void
+            compute_figures(&SLO, Found::Rate(1_000.0), &steps).void
         };
         let void = found(Fault::Saturated).unwrap();
         assert!(void.contains("load-cpus"), "{void}");
         assert_eq!(found(Fault::TooSlow), None);
         let first = [step(1_000.0, Some(Fault::Late))];
-        assert!(parsed(&SLO, Found::AtMost(1_000.0), &first).void.is_some());
+        assert!(
+            compute_figures(&SLO, Found::AtMost(1_000.0), &first)
+                .void
+                .is_some()
+        );
     }
 
     #[test]
@@ -441,7 +448,7 @@ mod tests {
     #[test]
     fn every_rate_that_was_tried_is_kept() {
         let steps = [step(1_000.0, None), step(2_000.0, Some(Fault::TooSlow))];
-        let parsed = parsed(&SLO, Found::Rate(1_000.0), &steps);
+        let parsed = compute_figures(&SLO, Found::Rate(1_000.0), &steps);
         let text = &parsed.files[0].text;
         assert!(
             text.ends_with("2000.0,2000000,100.00,2.50,900000,7.0,false\n"),

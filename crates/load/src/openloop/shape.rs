@@ -76,7 +76,7 @@ impl Ramps {
     }
 
     /// Requests of the window in comparison with one at the steady rate throughout.
-    pub fn share(&self, window_ns: u64) -> f64 {
+    pub fn request_share(&self, window_ns: u64) -> f64 {
         let ramps_ns = self.up_ns.saturating_add(self.down_ns) as f64;
         let lost = ramps_ns * (1.0 - self.from()) / 2.0;
         1.0 - lost / (window_ns.max(1) as f64)
@@ -221,10 +221,10 @@ mod tests {
     #[test]
     fn the_window_has_the_share_of_requests_that_is_said() {
         let starts = starts(RAMPS);
-        let expected = 12_000.0 * RAMPS.share(12 * SECOND);
+        let expected = 12_000.0 * RAMPS.request_share(12 * SECOND);
         let found = within(&starts, 2 * SECOND, 14 * SECOND) as f64;
         assert!((found - expected).abs() <= 2.0, "{found}, {expected}");
-        assert_eq!(Ramps::default().share(SECOND), 1.0);
+        assert_eq!(Ramps::default().request_share(SECOND), 1.0);
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Tally {
     }
 
     /// A request was taken from the schedule and sent `late_ns` after it could have been.
-    pub fn sent(&mut self, times: Times, late_ns: u64) {
+    pub fn count_sent(&mut self, times: Times, late_ns: u64) {
         self.offer(times);
         self.lateness.record(times.intended_ns, late_ns);
     }
@@ -156,7 +156,7 @@ impl Tally {
         self.kind(times).map(KindTally::offer);
     }
 
-    pub fn resent(&mut self, times: Times) {
+    pub fn count_resent(&mut self, times: Times) {
         self.resent += u64::from(self.window.contains(times.intended_ns));
     }
 
@@ -168,7 +168,7 @@ impl Tally {
     }
 
     /// The answer was whole at `at_ns`.
-    pub fn answered(&mut self, times: Times, at_ns: u64, hit: Option<bool>) {
+    pub fn count_answered(&mut self, times: Times, at_ns: u64, hit: Option<bool>) {
         self.record(times, at_ns);
         if let Some(kind) = self.kind(times) {
             kind.succeed(at_ns.saturating_sub(times.intended_ns));
@@ -181,7 +181,7 @@ impl Tally {
     }
 
     /// The answer was whole at `at_ns`, and is not the right one; `text` is its beginning.
-    pub fn wrong(&mut self, times: Times, at_ns: u64, wrong: Wrong, text: &[u8]) {
+    pub fn count_wrong(&mut self, times: Times, at_ns: u64, wrong: Wrong, text: &[u8]) {
         let failure = match wrong {
             Wrong::Refused | Wrong::Status(400..) => Failure::Refused,
             Wrong::Status(_) | Wrong::Content => Failure::Wrong,
@@ -190,7 +190,7 @@ impl Tally {
     }
 
     /// It counts with the time that it has taken so far.
-    pub fn failed(&mut self, times: Times, at_ns: u64, failure: Failure) {
+    pub fn count_failed(&mut self, times: Times, at_ns: u64, failure: Failure) {
         self.fail(times, at_ns, failure, Why::No(failure), &[]);
     }
 
@@ -203,7 +203,7 @@ impl Tally {
     }
 
     /// A request that was never sent.
-    pub fn unsent(&mut self, kind: usize, intended_ns: u64, at_ns: u64) {
+    pub fn count_unsent(&mut self, kind: usize, intended_ns: u64, at_ns: u64) {
         if !self.window.contains(intended_ns) {
             return;
         }
@@ -253,8 +253,8 @@ mod tests {
     fn a_request_belongs_to_the_window_in_which_it_was_intended() {
         let mut tally = tally();
         for intended in [999, 1_000, 1_999, 2_000] {
-            tally.sent(at(intended), 3);
-            tally.answered(at(intended), 5_000, None);
+            tally.count_sent(at(intended), 3);
+            tally.count_answered(at(intended), 5_000, None);
         }
         assert_eq!((tally.offered, tally.done), (2, 0));
         let recording = Recording::merge([tally.request]).unwrap();
@@ -264,9 +264,9 @@ mod tests {
     #[test]
     fn failed_and_unsent_requests_stay_in_the_distribution() {
         let mut tally = tally();
-        tally.sent(at(1_000), 0);
-        tally.failed(at(1_000), 1_500, Failure::Timeout);
-        tally.unsent(0, 1_100, 1_900);
+        tally.count_sent(at(1_000), 0);
+        tally.count_failed(at(1_000), 1_500, Failure::Timeout);
+        tally.count_unsent(0, 1_100, 1_900);
         assert_eq!(tally.failures.iter().sum::<u64>(), 2);
         let recording = Recording::merge([tally.request]).unwrap();
         assert_eq!((recording.count(), recording.max_ns()), (2, Some(800)));
@@ -275,8 +275,8 @@ mod tests {
     #[test]
     fn an_answer_that_says_no_is_a_failure_with_a_latency() {
         let mut tally = tally();
-        tally.sent(at(1_000), 0);
-        tally.wrong(at(1_000), 1_200, Wrong::Refused, b"");
+        tally.count_sent(at(1_000), 0);
+        tally.count_wrong(at(1_000), 1_200, Wrong::Refused, b"");
         assert_eq!(tally.failures[Failure::Refused as usize], 1);
         assert_eq!(tally.done, 0);
     }

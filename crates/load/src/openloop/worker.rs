@@ -219,7 +219,7 @@ impl<'a, P: Protocol> Load<'a, P> {
         };
         let possible_ns = intended_ns.max(connection.free_since_ns);
         let late_ns = sent_ns.saturating_sub(possible_ns);
-        worker.tally.sent(connection.times, late_ns);
+        worker.tally.count_sent(connection.times, late_ns);
         self.open_in_window += u64::from(self.timing.window.contains(intended_ns));
         match connection.start(&mut worker.protocol, request, &worker.poller) {
             Ok(whole) => worker.as_they_come |= !whole,
@@ -251,7 +251,7 @@ impl<'a, P: Protocol> Load<'a, P> {
         let now_ns = now_ns();
         let worker = &mut *self.worker;
         let connection = &mut worker.connections[index];
-        connection.connected(&worker.poller, now_ns + RETRY_NS);
+        connection.finish_connect(&worker.poller, now_ns + RETRY_NS);
         if connection.state == State::Free {
             worker
                 .tally
@@ -275,10 +275,10 @@ impl<'a, P: Protocol> Load<'a, P> {
     fn hung_up(&mut self, index: usize) {
         let worker = &mut *self.worker;
         let connection = &mut worker.connections[index];
-        let may_repeat = connection.repeatable(&worker.protocol);
+        let may_repeat = connection.can_repeat(&worker.protocol);
         if may_repeat && connection.resend(worker.address, &worker.poller) {
             worker.as_they_come = true;
-            worker.tally.resent(connection.times);
+            worker.tally.count_resent(connection.times);
         } else {
             self.fail(index, Failure::HangUp);
         }
@@ -287,7 +287,7 @@ impl<'a, P: Protocol> Load<'a, P> {
     fn send_again(&mut self, index: usize) {
         let worker = &mut *self.worker;
         let connection = &mut worker.connections[index];
-        connection.connected(&worker.poller, 0);
+        connection.finish_connect(&worker.poller, 0);
         if connection.state == State::Free {
             let since_ns = connection.connecting_since_ns;
             worker.tally.connected(since_ns, now_ns());
@@ -334,10 +334,10 @@ impl<'a, P: Protocol> Load<'a, P> {
         let possible = |ns: &u64| (times.sent_ns..=now_ns).contains(ns);
         let at_ns = arrived_ns.filter(possible).unwrap_or(now_ns);
         match self.judge(index, done) {
-            Ok(()) => self.worker.tally.answered(times, at_ns, done.hit),
+            Ok(()) => self.worker.tally.count_answered(times, at_ns, done.hit),
             Err(wrong) => {
-                let text = self.worker.connections[index].text();
-                self.worker.tally.wrong(times, at_ns, wrong, text);
+                let text = self.worker.connections[index].answer_text();
+                self.worker.tally.count_wrong(times, at_ns, wrong, text);
             }
         }
         self.close(times);
@@ -362,7 +362,7 @@ impl<'a, P: Protocol> Load<'a, P> {
         self.worker.as_they_come = true;
         let now_ns = now_ns();
         let times = self.worker.connections[index].times;
-        self.worker.tally.failed(times, now_ns, failure);
+        self.worker.tally.count_failed(times, now_ns, failure);
         self.close(times);
         self.reconnect(index, now_ns);
     }
@@ -435,13 +435,15 @@ impl<'a, P: Protocol> Load<'a, P> {
         for connection in &self.worker.connections {
             if matches!(connection.state, State::Busy | State::Resending) {
                 let times = connection.times;
-                self.worker.tally.failed(times, now_ns, Failure::Unanswered);
+                self.worker
+                    .tally
+                    .count_failed(times, now_ns, Failure::Unanswered);
             }
         }
         while self.next_ns < self.timing.window.end_ns {
             let request = self.worker.protocol.next_request();
             let kind = self.worker.protocol.kind(request);
-            self.worker.tally.unsent(kind, self.next_ns, now_ns);
+            self.worker.tally.count_unsent(kind, self.next_ns, now_ns);
             self.next_ns = self
                 .timing
                 .start_ns

@@ -24,7 +24,7 @@ const MOST_JOBS: u64 = 101;
 pub fn rows_per_sec(footprint_bytes: u64, runtime_ns: u64, period_ns: u64) -> u64 {
     let mut matrices = Matrices::new(footprint_bytes);
     let guess = fastest(&mut matrices);
-    let rows = share(guess, runtime_ns);
+    let rows = rows_in(guess, runtime_ns);
     let sleep_ns = period_ns.saturating_sub(runtime_ns).min(LONGEST_SLEEP_NS);
     let jobs = JOBS_NS / (runtime_ns + sleep_ns).max(1);
     let jobs = (0..jobs.clamp(FEWEST_JOBS, MOST_JOBS)).map(|_| {
@@ -47,7 +47,7 @@ fn fastest(matrices: &mut Matrices) -> u64 {
 }
 
 /// Rows in so much of a second.
-pub fn share(rows_per_sec: u64, ns: u64) -> u64 {
+pub fn rows_in(rows_per_sec: u64, ns: u64) -> u64 {
     let rows = u128::from(rows_per_sec) * u128::from(ns) / u128::from(NS_PER_SEC);
     u64::try_from(rows).unwrap_or(u64::MAX).max(1)
 }

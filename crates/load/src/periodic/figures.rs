@@ -40,7 +40,11 @@ fn in_turns(turns: &Turns, records: Vec<Record>, opened: SystemTime) -> Result<P
 }
 
 /// The figures of a load whose window opened at `opened`.
-pub fn parsed(job: &Job, records: Vec<Record>, opened: SystemTime) -> Result<Parsed, String> {
+pub fn compute_figures(
+    job: &Job,
+    records: Vec<Record>,
+    opened: SystemTime,
+) -> Result<Parsed, String> {
     let workers = u32::try_from(records.len()).unwrap_or(u32::MAX);
     let due: u64 = records.iter().map(|record| record.due).sum();
     let in_time: u64 = records.iter().map(|record| record.in_time).sum();

@@ -70,7 +70,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: None,
     },
     keys: KEYS,
-    work: Work::of::<Periodic>(),
+    work: Work::for_params::<Periodic>(),
     client: false,
     metrics: METRICS,
     deciding: &["lateness_p99", "request_p99"],
@@ -247,7 +247,7 @@ impl Driver for Periodic {
         Ok(())
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         Vec::new()
     }
 
@@ -269,10 +269,10 @@ impl Driver for Periodic {
     }
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
-        let workers = job.load.count(job.cpus).unwrap_or(1);
-        let works = (0..workers).map(|index| worker::work(self, job, index));
+        let workers = job.load.resolve_count(job.cpus).unwrap_or(1);
+        let works = (0..workers).map(|index| worker::make_work(self, job, index));
         let (opened, records) = crew::run(worker::THREAD, works.collect(), job, phases)?;
-        figures::parsed(job, records, opened).map_err(NativeError::Generator)
+        figures::compute_figures(job, records, opened).map_err(NativeError::Generator)
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {

@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_deadline_thread_that_wants_more_than_its_runtime_overruns() {
         let deadline = SchedAttr {
-            policy: Class::Deadline.number(),
+            policy: Class::Deadline.kernel_number(),
             runtime_ns: 2_000_000,
             deadline_ns: 20_000_000,
             period_ns: 20_000_000,

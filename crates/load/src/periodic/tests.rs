@@ -12,7 +12,7 @@ fn periodic() -> Periodic {
 }
 
 fn run(params: &Periodic) -> Result<Parsed, NativeError> {
-    let job = testing::job(KIND.of(params));
+    let job = testing::job(KIND.with_params(params));
     testing::generate(params, &job)
 }
 
@@ -59,7 +59,7 @@ fn jobs_that_cannot_be_done_in_time_are_misses_and_an_overload() {
         runtime_ns: 10_000_000,
         ..periodic()
     };
-    let mut job = testing::job(KIND.of(&params));
+    let mut job = testing::job(KIND.with_params(&params));
     let cpus = crate::allowed_cpus().len() as u64;
     job.load = Load::Count(cpus * 4);
     let parsed = testing::generate(&params, &job).unwrap();
@@ -104,7 +104,7 @@ fn a_job_without_runtime_is_not_calibrated() {
         runtime_ns: 0,
         ..periodic()
     };
-    let job = testing::job(KIND.of(&only_wakes));
+    let job = testing::job(KIND.with_params(&only_wakes));
     let calibration = only_wakes.calibrate(&job, &mut testing::run).unwrap();
     assert!(calibration.values.is_empty());
     let parsed = run(&only_wakes).unwrap();

@@ -67,7 +67,7 @@ struct Worker {
 }
 
 /// The work of the worker with this number.
-pub fn work(params: &Periodic, job: &Job, index: u64) -> crew::Work<Record> {
+pub fn make_work(params: &Periodic, job: &Job, index: u64) -> crew::Work<Record> {
     let (params, job) = (params.clone(), job.clone());
     Box::new(move |gate| {
         let worker = Worker {
@@ -88,7 +88,7 @@ fn rows(params: &Periodic, job: &Job) -> u64 {
     }
     let calibrated = job.calibration.values.get(ROWS_PER_SEC).copied();
     let per_sec = calibrated.unwrap_or_else(|| params.rows_per_sec());
-    calibrate::share(per_sec, params.runtime_ns)
+    calibrate::rows_in(per_sec, params.runtime_ns)
 }
 
 impl Worker {

@@ -16,7 +16,7 @@ pub static ANTAGONIST: ProgramDef<dyn AntagonistProgram> = ProgramDef {
         "needed",
         "Program with its arguments.",
     )],
-    work: Work::of::<AntagonistCommand>(),
+    work: Work::for_params::<AntagonistCommand>(),
     tasks: &[],
     program: None,
 };

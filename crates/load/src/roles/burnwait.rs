@@ -34,7 +34,7 @@ pub static ANTAGONIST: ProgramDef<dyn AntagonistProgram> = ProgramDef {
             "Number of workers of each set that does not say its own.",
         ),
     ],
-    work: Work::of::<BurnWait>(),
+    work: Work::for_params::<BurnWait>(),
     tasks: &[],
     program: None,
 };

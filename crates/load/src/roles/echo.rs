@@ -17,7 +17,7 @@ pub static SERVER: ProgramDef<dyn ServerProgram> = ProgramDef {
         "`1`",
         "Threads that answer.",
     )],
-    work: Work::of::<Echo>(),
+    work: Work::for_params::<Echo>(),
     tasks: &[Task::Thread("serve-*")],
     program: None,
 };

@@ -11,7 +11,7 @@ pub static SERVER: ProgramDef<dyn ServerProgram> = ProgramDef {
     name: "http-echo",
     summary: "hashicorp/http-echo from PATH",
     keys: &[],
-    work: Work::of::<HttpEcho>(),
+    work: Work::for_params::<HttpEcho>(),
     tasks: &[Task::Process("http-echo")],
     program: Some(Program {
         name: "http-echo",

@@ -46,7 +46,7 @@ pub static SERVER: ProgramDef<dyn ServerProgram> = ProgramDef {
             "More arguments of the command line.",
         ),
     ],
-    work: Work::of::<Memcached>(),
+    work: Work::for_params::<Memcached>(),
     tasks: &[Task::Process("memcached")],
     program: Some(Program {
         name: "memcached",

@@ -77,7 +77,7 @@ pub trait ServerProgram: Debug {
         false
     }
     /// Check by which it counts as ready.
-    fn ready(&self) -> Readiness {
+    fn readiness(&self) -> Readiness {
         Readiness::Tcp
     }
     /// Command that starts it. `client` is the open-loop generator that will ask it, if it is one.
@@ -159,7 +159,7 @@ impl<W: ?Sized> ProgramDef<W> {
     }
 
     /// The kind with these parameters, which must be its own.
-    pub fn of(&self, params: &impl Params) -> Kind {
+    pub fn with_params(&self, params: &impl Params) -> Kind {
         params::kind(self.name, params)
     }
 }
@@ -183,7 +183,7 @@ impl<W: ?Sized> Table<W> {
 
     /// The kind with this name.
     pub fn find(&self, name: &str) -> Option<&'static ProgramDef<W>> {
-        self.kinds.all().find(|def| def.name == name)
+        self.kinds.iter().find(|def| def.name == name)
     }
 
     /// The program that a kind and its parameters mean; an error if this version has no such
@@ -199,12 +199,12 @@ impl<W: ?Sized> Table<W> {
 
     /// Programs from PATH that its kinds name.
     pub fn programs(&self) -> impl Iterator<Item = &'static Program> + use<W> {
-        self.kinds.all().filter_map(|def| def.program.as_ref())
+        self.kinds.iter().filter_map(|def| def.program.as_ref())
     }
 
     /// Tasks whose scheduling is measured.
     pub fn tasks(&self) -> impl Iterator<Item = &'static Task> + use<W> {
-        self.kinds.all().flat_map(|def| def.tasks)
+        self.kinds.iter().flat_map(|def| def.tasks)
     }
 }
 
@@ -237,9 +237,9 @@ mod tests {
 
     fn assert_described<W: ?Sized>(table: &Table<W>) {
         let mut seen = BTreeSet::new();
-        for def in table.kinds.all() {
+        for def in table.kinds.iter() {
             let names: Vec<&str> = def.keys.iter().map(|key| key.name).collect();
-            assert_eq!(names, def.work.asked(), "keys of the {}", def.name);
+            assert_eq!(names, def.work.asked_keys(), "keys of the {}", def.name);
             assert!(seen.insert(def.name), "{} is there twice", def.name);
         }
     }

@@ -17,7 +17,7 @@ pub static SERVER: ProgramDef<dyn ServerProgram> = ProgramDef {
         "`1`",
         "Worker processes (`worker_processes`).",
     )],
-    work: Work::of::<Nginx>(),
+    work: Work::for_params::<Nginx>(),
     tasks: &[Task::Process("nginx")],
     program: Some(Program {
         name: "nginx",

@@ -11,7 +11,7 @@ pub static SERVER: ProgramDef<dyn ServerProgram> = ProgramDef {
     name: "rr",
     summary: "schedlab's own server of the workload `rr`, with a thread for each pair",
     keys: &[],
-    work: Work::of::<RrServer>(),
+    work: Work::for_params::<RrServer>(),
     tasks: &[Task::Thread("rr-server")],
     program: None,
 };

@@ -3,7 +3,7 @@
 use super::{ProgramDef, Readiness, ServerProgram, needed};
 use crate::{Keys, Launch, Params, Work};
 use model::check::check_argv;
-use model::stack::{PORT, fill, placeholders};
+use model::stack::{PORT, fill_placeholders, find_placeholders};
 use model::{Invalid, KeyDef, OpenLoopParams};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub static SERVER: ProgramDef<dyn ServerProgram> = ProgramDef {
              otherwise.",
         ),
     ],
-    work: Work::of::<ServerCommand>(),
+    work: Work::for_params::<ServerCommand>(),
     tasks: &[],
     program: None,
 };
@@ -93,24 +93,29 @@ impl ServerProgram for ServerCommand {
         self.port
     }
 
-    fn ready(&self) -> Readiness {
+    fn readiness(&self) -> Readiness {
         self.ready.clone()
     }
 
     fn launch(&self, address: SocketAddr, _: Option<&OpenLoopParams>) -> Launch {
         let port = |name: &str| (name == PORT).then(|| address.port().to_string());
-        Launch::new(self.argv.iter().map(|word| fill(word, port)).collect())
+        Launch::new(
+            self.argv
+                .iter()
+                .map(|word| fill_placeholders(word, port))
+                .collect(),
+        )
     }
 }
 
 impl ServerCommand {
     /// A server must learn the port that is chosen for it.
     fn check_port(&self) -> Result<(), Invalid> {
-        let mut placeholders = self.argv.iter().flat_map(|word| placeholders(word));
+        let mut placeholders = self.argv.iter().flat_map(|word| find_placeholders(word));
         if let Some(unknown) = placeholders.find(|name| *name != PORT) {
             let what =
                 format!("the server `command` has `{{{unknown}}}`, which stands for nothing");
-            let near = model::nearest(unknown, [PORT]).map(|_| "did you mean `{port}`?");
+            let near = model::find_nearest(unknown, [PORT]).map(|_| "did you mean `{port}`?");
             let remedy = near.unwrap_or("`{port}` is the only placeholder");
             return Err(Invalid::new("command", what).with_remedy(remedy));
         }

@@ -16,7 +16,7 @@ pub static ANTAGONIST: ProgramDef<dyn AntagonistProgram> = ProgramDef {
         "one for each of its CPUs",
         "Number of threads.",
     )],
-    work: Work::of::<Spinner>(),
+    work: Work::for_params::<Spinner>(),
     tasks: &[],
     program: None,
 };

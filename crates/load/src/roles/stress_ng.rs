@@ -15,7 +15,7 @@ pub static ANTAGONIST: ProgramDef<dyn AntagonistProgram> = ProgramDef {
         "`[\"--cpu\", \"0\"]`",
         "Arguments; the usual ones keep every CPU busy.",
     )],
-    work: Work::of::<StressNg>(),
+    work: Work::for_params::<StressNg>(),
     tasks: &[],
     program: Some(Program {
         name: "stress-ng",

@@ -25,7 +25,7 @@ pub static SERVER: ProgramDef<dyn ServerProgram> = ProgramDef {
     name: "tbench",
     summary: "tbench_srv from PATH, in a network namespace of its own",
     keys: &[],
-    work: Work::of::<TbenchServer>(),
+    work: Work::for_params::<TbenchServer>(),
     tasks: &[Task::Process(PROGRAM.name)],
     program: Some(PROGRAM),
 };

@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 pub fn generate(params: &Rr, job: &Job, phases: &mut Phases) -> Result<Parsed, phase::NativeError> {
     let server = job.server.ok_or("the load was not told its server");
     let server = server.map_err(|e| NativeError::Generator(e.to_owned()))?;
-    let pairs = job.load.count(job.cpus).unwrap_or(1);
+    let pairs = job.load.resolve_count(job.cpus).unwrap_or(1);
     let works = (0..pairs).map(|_| {
         let (params, job) = (params.clone(), job.clone());
         let work = move |gate: &Gate| Pair::new(&params, server, &job)?.run(gate);
@@ -109,7 +109,7 @@ impl Transport {
             None => 0,
             Some(socket) => socket.local_addr()?.port(),
         };
-        Hello::of(params, own_port).say(&mut stream)?;
+        Hello::from_params(params, own_port).write_to(&mut stream)?;
         let mut port = [0; 2];
         stream.read_exact(&mut port)?;
         let Some(socket) = socket else {

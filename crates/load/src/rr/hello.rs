@@ -20,7 +20,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    pub fn of(params: &Rr, datagrams_from: u16) -> Self {
+    pub fn from_params(params: &Rr, datagrams_from: u16) -> Self {
         Hello {
             protocol: params.protocol,
             cpu: params.pair_cpus.map(|[_, server]| server),
@@ -30,7 +30,7 @@ impl Hello {
         }
     }
 
-    pub fn say(self, to: &mut impl Write) -> io::Result<()> {
+    pub fn write_to(self, to: &mut impl Write) -> io::Result<()> {
         let mut bytes = [0; BYTES];
         bytes[0] = match self.protocol {
             Protocol::Tcp => 0,
@@ -45,7 +45,7 @@ impl Hello {
 
     /// An error where something else was said, such as by who only looks whether the port is
     /// open.
-    pub fn hear(from: &mut impl Read) -> io::Result<Self> {
+    pub fn read_from(from: &mut impl Read) -> io::Result<Self> {
         let mut bytes = [0; BYTES];
         from.read_exact(&mut bytes)?;
         let protocol = match bytes[0] {

@@ -55,7 +55,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: None,
     },
     keys: KEYS,
-    work: Work::of::<Rr>(),
+    work: Work::for_params::<Rr>(),
     client: false,
     metrics: METRICS,
     deciding: &["requests_per_sec"],
@@ -147,11 +147,11 @@ impl Driver for Rr {
         self.check_size("response-size", self.response_bytes)
     }
 
-    fn asks(&self) -> Asks {
-        Asks::Server(rr::SERVER.of(&rr::RrServer {}))
+    fn request_receiver(&self) -> Asks {
+        Asks::Server(rr::SERVER.with_params(&rr::RrServer {}))
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         Vec::new()
     }
 

@@ -50,7 +50,7 @@ fn answer(stream: TcpStream) {
 
 fn try_answer(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let hello = Hello::hear(&mut stream)?;
+    let hello = Hello::read_from(&mut stream)?;
     if let Some(cpu) = hello.cpu {
         sys::pin_to(cpu)?;
     }

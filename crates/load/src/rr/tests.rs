@@ -17,7 +17,7 @@ fn run(params: &Rr) -> Result<Parsed, NativeError> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let job = Job {
         server: Some(listener.local_addr().unwrap()),
-        ..testing::job(KIND.of(params))
+        ..testing::job(KIND.with_params(params))
     };
     std::thread::spawn(move || serve::accept(&listener));
     testing::generate(params, &job)
@@ -69,7 +69,7 @@ fn messages_larger_than_a_segment_come_whole() {
 fn a_server_that_is_not_there_is_named() {
     let job = Job {
         server: Some("127.0.0.1:1".parse().unwrap()),
-        ..testing::job(KIND.of(&rr(Protocol::Tcp)))
+        ..testing::job(KIND.with_params(&rr(Protocol::Tcp)))
     };
     let (theirs, _stdin) = std::io::pipe().unwrap();
     let mut phases = Phases::new(theirs, Vec::new()).unwrap();
@@ -99,7 +99,7 @@ fn a_cpu_that_is_not_there_is_a_problem_before_the_run() {
         pair_cpus: Some([0, 9_999]),
         ..rr(Protocol::Tcp)
     };
-    let problems = bound.require(&testing::job(KIND.of(&bound)));
+    let problems = bound.require(&testing::job(KIND.with_params(&bound)));
     assert_eq!(problems.len(), 1);
     assert!(problems[0].what.contains("CPU 9999"), "{:?}", problems[0]);
 }
@@ -112,11 +112,14 @@ fn the_first_words_come_as_they_were_said() {
         pair_cpus: Some([0, 1]),
         ..rr(Protocol::Tcp)
     };
-    let said = hello::Hello::of(&params, 40_000);
+    let said = hello::Hello::from_params(&params, 40_000);
     let mut bytes = Vec::new();
-    said.say(&mut bytes).unwrap();
-    assert_eq!(hello::Hello::hear(&mut bytes.as_slice()).unwrap(), said);
-    assert!(hello::Hello::hear(&mut &b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"[..]).is_err());
+    said.write_to(&mut bytes).unwrap();
+    assert_eq!(
+        hello::Hello::read_from(&mut bytes.as_slice()).unwrap(),
+        said
+    );
+    assert!(hello::Hello::read_from(&mut &b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"[..]).is_err());
 }
 
 /// A socket for datagrams and the port of a server's thread that answers it alone.
@@ -130,7 +133,9 @@ fn datagram_pair(server: SocketAddr, request_bytes: u64) -> (TcpStream, UdpSocke
     socket.set_read_timeout(longest).unwrap();
     let mut words = TcpStream::connect(server).unwrap();
     let own_port = socket.local_addr().unwrap().port();
-    hello::Hello::of(&params, own_port).say(&mut words).unwrap();
+    hello::Hello::from_params(&params, own_port)
+        .write_to(&mut words)
+        .unwrap();
     let mut port = [0; 2];
     words.read_exact(&mut port).unwrap();
     (words, socket, u16::from_le_bytes(port))

@@ -18,13 +18,13 @@ fn schbench(program: &str) -> Schbench {
 }
 
 fn job() -> Job {
-    testing::job(KIND.of(&schbench("schbench")))
+    testing::job(KIND.with_params(&schbench("schbench")))
 }
 
 fn output(stdout: &str, stderr: &str) -> Output {
     Output {
         stderr: stderr.to_owned(),
-        ..testing::printed(stdout)
+        ..testing::make_output(stdout)
     }
 }
 

@@ -42,7 +42,7 @@ impl Connection {
         match recv(&self.stream, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => Waits::Nothing,
             Ok((n, _)) => {
-                self.session.take(&buffer[..n], store);
+                self.session.take_bytes(&buffer[..n], store);
                 self.send()
             }
             Err(Errno::AGAIN | Errno::INTR) => Waits::Requests,
@@ -52,8 +52,8 @@ impl Connection {
 
     /// Sends what the kernel takes.
     pub fn send(&mut self) -> Waits {
-        while self.sent < self.session.answers().len() {
-            let rest = &self.session.answers()[self.sent..];
+        while self.sent < self.session.pending_answers().len() {
+            let rest = &self.session.pending_answers()[self.sent..];
             match send(&self.stream, rest, SendFlags::NOSIGNAL) {
                 Ok(n) => self.sent += n,
                 Err(Errno::AGAIN) => return Waits::Room,

@@ -81,7 +81,7 @@ fn accept(listener: &TcpListener, inboxes: &[Arc<Inbox>]) {
     let mut turns = inboxes.iter().cycle();
     for stream in listener.incoming() {
         match (stream, turns.next()) {
-            (Ok(stream), Some(inbox)) => inbox.put(stream),
+            (Ok(stream), Some(inbox)) => inbox.push_stream(stream),
             // Too many open files: some will be closed.
             _ => std::thread::sleep(std::time::Duration::from_millis(10)),
         }

@@ -15,7 +15,7 @@ pub struct Session {
 
 impl Session {
     /// Answers the requests that are whole with these bytes.
-    pub fn take(&mut self, bytes: &[u8], store: &Store) {
+    pub fn take_bytes(&mut self, bytes: &[u8], store: &Store) {
         if self.over {
             return;
         }
@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// Answers that were not cleared yet.
-    pub fn answers(&self) -> &[u8] {
+    pub fn pending_answers(&self) -> &[u8] {
         &self.answers
     }
 
@@ -75,9 +75,9 @@ mod tests {
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
         for pair in cuts.windows(2) {
-            session.take(&text[pair[0]..pair[1]], &store);
+            session.take_bytes(&text[pair[0]..pair[1]], &store);
         }
-        (session.answers().to_vec(), session.is_over())
+        (session.pending_answers().to_vec(), session.is_over())
     }
 
     const TALK: &[u8] = b"set a 1 0 4\r\n\r\nGE\r\nget a b\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n\

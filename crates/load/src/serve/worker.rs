@@ -30,7 +30,7 @@ impl Inbox {
         })
     }
 
-    pub fn put(&self, stream: TcpStream) {
+    pub fn push_stream(&self, stream: TcpStream) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.push(stream);
         // Fails only when the bell rings already.
@@ -58,7 +58,7 @@ pub struct Worker {
 impl Worker {
     pub fn new(inbox: Arc<Inbox>, store: Arc<Store>) -> io::Result<Self> {
         let poller = Poller::new()?;
-        poller.add(&inbox.bell, INBOX, EventFlags::IN)?;
+        poller.add_socket(&inbox.bell, INBOX, EventFlags::IN)?;
         Ok(Worker {
             inbox,
             store,
@@ -101,7 +101,7 @@ impl Worker {
             self.connections.push(None);
             self.connections.len() - 1
         });
-        self.poller.add(&stream, index, EventFlags::IN)?;
+        self.poller.add_socket(&stream, index, EventFlags::IN)?;
         self.connections[index] = Some(Connection::new(stream));
         Ok(())
     }

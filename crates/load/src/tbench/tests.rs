@@ -8,7 +8,7 @@ const TBENCH: Tbench = Tbench {
 };
 
 fn job(clients: u64) -> Job {
-    let mut job = testing::job(KIND.of(&TBENCH));
+    let mut job = testing::job(KIND.with_params(&TBENCH));
     job.workload.warmup_ns = 0;
     job.workload.duration_ns = 2_000_000_000;
     job.server = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 7003)));
@@ -41,7 +41,7 @@ Throughput 224.198 MB/sec  2 clients  2 procs  max_latency=9.409 ms
 ";
 
 fn parse(clients: u64, stdout: &str) -> Result<Vec<(String, f64)>, String> {
-    let parsed = TBENCH.parse(&job(clients), &testing::printed(stdout))?;
+    let parsed = TBENCH.parse(&job(clients), &testing::make_output(stdout))?;
     let figures = parsed.metrics.into_iter();
     Ok(figures.map(|m| (m.metric, m.value)).collect())
 }

@@ -25,8 +25,8 @@ pub struct Config {
 }
 
 impl Config {
-    pub fn of(params: &Wakeup, job: &Job) -> Self {
-        let workers = match job.load.count(job.cpus) {
+    pub fn for_job(params: &Wakeup, job: &Job) -> Self {
+        let workers = match job.load.resolve_count(job.cpus) {
             Some(count) => u32::try_from(count).unwrap_or(u32::MAX),
             None => params.workers.unwrap_or(job.cpus),
         };
@@ -121,9 +121,9 @@ mod tests {
                 load,
                 seed: 9,
                 handicap_percent: 1.5,
-                ..crate::testing::job(crate::wakeup::KIND.of(&params))
+                ..crate::testing::job(crate::wakeup::KIND.with_params(&params))
             };
-            Config::of(&params, &job)
+            Config::for_job(&params, &job)
         };
         let percent = at(Load::PercentOfCpus(200.0));
         assert_eq!((percent.workers, percent.rate_per_sec), (4, None));

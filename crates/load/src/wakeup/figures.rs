@@ -20,7 +20,11 @@ pub struct Recorded {
 }
 
 /// The figures of a load whose window opened at `opened`.
-pub fn parsed(config: &Config, recorded: Recorded, opened: SystemTime) -> Result<Parsed, String> {
+pub fn compute_figures(
+    config: &Config,
+    recorded: Recorded,
+    opened: SystemTime,
+) -> Result<Parsed, String> {
     let Recorded { records, offered } = recorded;
     let mut wakeup = Vec::new();
     let mut request = Vec::new();

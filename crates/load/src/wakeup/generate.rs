@@ -34,11 +34,11 @@ pub fn generate(config: &Config, phases: &mut Phases) -> Result<Parsed, NativeEr
     let measured = measure(config, &threads.shared, phases);
     // Also when the agent is gone: then nobody joins, and the process ends at once.
     threads.shared.stop();
-    let seen = measured.and_then(|opened| phases.seen().map(|()| opened));
+    let seen = measured.and_then(|opened| phases.wait_until_seen().map(|()| opened));
     threads.shared.release();
     let opened = seen?;
     let recorded = threads.join().map_err(NativeError::Generator)?;
-    figures::parsed(config, recorded, opened).map_err(NativeError::Generator)
+    figures::compute_figures(config, recorded, opened).map_err(NativeError::Generator)
 }
 
 /// Waits through the phases. The wall-clock time at which the window opened.
@@ -47,15 +47,15 @@ fn measure(
     shared: &Shared,
     phases: &mut Phases,
 ) -> Result<SystemTime, NativeError> {
-    phases.ready()?;
+    phases.report_ready()?;
     let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
     shared.gate.open(timing);
     if config.turns.is_some() {
-        phases.opens(timing.window.begin_ns)?;
+        phases.announce_window(timing.window.begin_ns)?;
     }
-    phases.begin(timing.window.begin_ns)?;
+    phases.begin_window(timing.window.begin_ns)?;
     let opened = SystemTime::now();
-    phases.end(timing.window.end_ns)?;
+    phases.end_window(timing.window.end_ns)?;
     Ok(opened)
 }
 

@@ -152,7 +152,7 @@ pub static KIND: KindDef = KindDef {
         time_limit_ns: None,
     },
     keys: KEYS,
-    work: Work::of::<Wakeup>(),
+    work: Work::for_params::<Wakeup>(),
     client: false,
     metrics: METRICS,
     deciding: m::DECIDING,
@@ -197,12 +197,12 @@ impl Driver for Wakeup {
         check_size("footprint", self.footprint_bytes)
     }
 
-    fn chosen(&self) -> Vec<Chosen> {
+    fn chosen_programs(&self) -> Vec<Chosen> {
         Vec::new()
     }
 
     fn require(&self, job: &Job) -> Vec<Problem> {
-        let fault = Config::of(self, job).fault();
+        let fault = Config::for_job(self, job).fault();
         fault
             .map(|what| job.problem(what, "correct the workload in the experiment file"))
             .into_iter()
@@ -214,7 +214,7 @@ impl Driver for Wakeup {
     }
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
-        generate::generate(&Config::of(self, job), phases)
+        generate::generate(&Config::for_job(self, job), phases)
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {

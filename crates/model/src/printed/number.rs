@@ -69,7 +69,7 @@ impl Thousands {
 }
 
 /// The text with its number as Rust reads it; an error for one that could be two numbers.
-pub fn plain(text: &str, thousands: Option<Thousands>) -> Result<Cow<'_, str>, String> {
+pub fn normalize_number(text: &str, thousands: Option<Thousands>) -> Result<Cow<'_, str>, String> {
     let text = text.trim();
     if let Some(thousands) = thousands {
         let no_number = || {
@@ -175,7 +175,9 @@ mod tests {
 
     fn read(text: &str, sign: &str) -> Option<String> {
         let thousands = Thousands::try_from(sign.to_owned()).unwrap();
-        plain(text, Some(thousands)).ok().map(Cow::into_owned)
+        normalize_number(text, Some(thousands))
+            .ok()
+            .map(Cow::into_owned)
     }
 
     #[test]
@@ -214,9 +216,9 @@ mod tests {
             ("12345", "12345"),
             ("soon", "soon"),
         ] {
-            assert_eq!(plain(text, None).unwrap(), expected, "{text}");
+            assert_eq!(normalize_number(text, None).unwrap(), expected, "{text}");
         }
-        let error = plain("234,567", None).unwrap_err();
+        let error = normalize_number("234,567", None).unwrap_err();
         assert!(error.contains("234567 or 234.567"), "{error}");
         assert!(error.contains("thousands = \",\""), "{error}");
     }

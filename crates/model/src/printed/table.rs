@@ -17,7 +17,7 @@ pub struct Row {
 }
 
 /// The rows of the table that has all these columns, each a name in its head or a number, `#2`.
-pub fn rows(names: &[&str], text: &str) -> Result<Vec<Row>, String> {
+pub fn read_rows(names: &[&str], text: &str) -> Result<Vec<Row>, String> {
     let Some(table) = Table::in_text(names, text)? else {
         return Ok(Vec::new());
     };
@@ -194,7 +194,7 @@ mod tests {
 
     /// Line and fields of each row.
     fn read(names: &[&str], text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
-        let rows = rows(names, text)?.into_iter();
+        let rows = read_rows(names, text)?.into_iter();
         Ok(rows.map(|row| (row.line, row.fields)).collect())
     }
 

@@ -110,7 +110,7 @@ impl Unit {
     }
 
     /// The unit in which figures of the dimension are kept where the metric declares none.
-    pub fn own(self) -> &'static str {
+    pub fn usual_unit(self) -> &'static str {
         match (self.base, self.per_second) {
             (Base::Time, _) => "ns",
             (Base::Percent, _) => "%",
@@ -163,7 +163,7 @@ impl Factor {
     }
 
     /// A number in the other unit.
-    pub fn of(self, number: f64) -> f64 {
+    pub fn convert(self, number: f64) -> f64 {
         number * self.times / self.by
     }
 }
@@ -206,12 +206,12 @@ fn base(word: &str, per_second: bool) -> Option<Base> {
 ///
 /// The word is an error where it is no unit and not the one that the metric declares, and where it is
 /// the unit of something else.
-pub fn conversion(written: &str, declared: Option<&str>) -> Result<(Factor, String), String> {
+pub fn find_conversion(written: &str, declared: Option<&str>) -> Result<(Factor, String), String> {
     let Some(declared) = declared else {
         let unit = Unit::parse(written).ok_or_else(|| {
             format!("`{written}` is no unit that is known; unit = \"{written}\" makes it the one of the metric")
         })?;
-        return Ok((Factor::times(unit.size), unit.own().to_owned()));
+        return Ok((Factor::times(unit.size), unit.usual_unit().to_owned()));
     };
     let known = Unit::parse(declared);
     let factor = match (Unit::parse(written), known) {
@@ -238,7 +238,7 @@ pub fn conversion(written: &str, declared: Option<&str>) -> Result<(Factor, Stri
 
 /// Unit behind a figure, in the text that follows it. A word without a space between must be a
 /// unit; of words after one only those count that are nothing else.
-pub fn behind(text: &str) -> Option<&str> {
+pub fn find_unit_behind(text: &str) -> Option<&str> {
     // The expression may have taken the digits before the point only.
     let text = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let text = match text.strip_prefix('.') {
@@ -280,7 +280,7 @@ fn after_space(text: &str) -> Option<&str> {
 }
 
 /// The number at the beginning of a text, and the unit right behind it.
-pub fn split(text: &str) -> Option<(f64, Option<&str>)> {
+pub fn split_number(text: &str) -> Option<(f64, Option<&str>)> {
     let text = text.trim();
     if let Ok(number) = text.parse::<f64>() {
         return number.is_finite().then_some((number, None));
@@ -304,9 +304,9 @@ mod tests {
     use super::*;
 
     fn factor(written: &str, declared: &str) -> Option<f64> {
-        conversion(written, Some(declared))
+        find_conversion(written, Some(declared))
             .ok()
-            .map(|(factor, _)| factor.of(1.0))
+            .map(|(factor, _)| factor.convert(1.0))
     }
 
     #[test]
@@ -326,11 +326,15 @@ mod tests {
             ("/s", (1.0, "1/s")),
             ("%", (1.0, "%")),
         ] {
-            let found = conversion(written, None).unwrap();
-            assert_eq!((found.0.of(1.0), found.1.as_str()), expected, "{written}");
+            let found = find_conversion(written, None).unwrap();
+            assert_eq!(
+                (found.0.convert(1.0), found.1.as_str()),
+                expected,
+                "{written}"
+            );
         }
         for unknown in ["m", "x", "ms/s", "e", "Mx", "furlongs", "th"] {
-            assert!(conversion(unknown, None).is_err(), "{unknown}");
+            assert!(find_conversion(unknown, None).is_err(), "{unknown}");
         }
     }
 
@@ -357,7 +361,7 @@ mod tests {
             ("ms", "turns"),
             ("ms", "count"),
         ] {
-            let error = conversion(written, Some(declared)).unwrap_err();
+            let error = find_conversion(written, Some(declared)).unwrap_err();
             assert!(
                 error.contains(written) && error.contains(declared),
                 "{error}"
@@ -385,17 +389,17 @@ mod tests {
             ("", None),
             ("-core", None),
         ] {
-            assert_eq!(behind(text), unit, "{text}");
+            assert_eq!(find_unit_behind(text), unit, "{text}");
         }
     }
 
     #[test]
     fn a_figure_may_have_its_unit_in_it() {
-        assert_eq!(split("1.03ms"), Some((1.03, Some("ms"))));
-        assert_eq!(split(" -2e3 us "), Some((-2000.0, Some("us"))));
-        assert_eq!(split("1e3"), Some((1000.0, None)));
+        assert_eq!(split_number("1.03ms"), Some((1.03, Some("ms"))));
+        assert_eq!(split_number(" -2e3 us "), Some((-2000.0, Some("us"))));
+        assert_eq!(split_number("1e3"), Some((1000.0, None)));
         for none in ["", "-", "soon", "nan", "inf", "1,5", "1.2.3", "ms"] {
-            assert_eq!(split(none), None, "{none}");
+            assert_eq!(split_number(none), None, "{none}");
         }
     }
 }

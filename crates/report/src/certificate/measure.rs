@@ -9,7 +9,7 @@ use stats::{bounds, summary};
 
 impl Certificate {
     /// `None` where no arm repeats the baseline, or no two of them were measured.
-    pub fn of(results: &ResultSet) -> Option<Certificate> {
+    pub fn from_results(results: &ResultSet) -> Option<Certificate> {
         let scope = Scope::new(results)?;
         let cells: Vec<CellNoise> = (0..results.plan.cells.len())
             .flat_map(|cell| scope.cell(cell))
@@ -46,7 +46,7 @@ impl<'a> Scope<'a> {
     }
 
     fn planned(&self) -> Confidence {
-        Confidence::at(1.0 - self.results.experiment.stop.confidence)
+        Confidence::for_alpha(1.0 - self.results.experiment.stop.confidence)
     }
 
     fn cell(&self, cell: usize) -> Vec<CellNoise> {
@@ -59,16 +59,19 @@ impl<'a> Scope<'a> {
         let series: Vec<Series> = self
             .pairs(cell)
             .into_iter()
-            .map(|(a, b)| Series::of(self.results, cell, metric, b, a))
+            .map(|(a, b)| Series::from_results(self.results, cell, metric, b, a))
             .filter(|series| series.len() > 0)
             .collect();
-        let blocks = series.iter().map(Series::blocks).max()?;
+        let blocks = series.iter().map(Series::count_blocks).max()?;
         let called = series.iter().filter(|xs| self.is_called(xs)).count();
         let spread = pooled_spread(&series);
         let pairs = series.iter().find_map(Series::pairs_of_a_process);
         let freedom = match pairs {
             // Each pair of arms has windows of its own.
-            Some(_) => series.iter().map(|series| series.squares().1).sum(),
+            Some(_) => series
+                .iter()
+                .map(|series| series.squares_and_freedom().1)
+                .sum(),
             // Blocks and arms each take one from what can vary.
             None => blocks.saturating_sub(1) * (in_u32(self.arms.len()) - 1),
         };
@@ -134,14 +137,14 @@ impl<'a> Scope<'a> {
             true => arms / (arms - 1.0),
             false => 2.0,
         };
-        model::whole(trials * summary::mean(&times).unwrap_or(0.0))
+        model::truncate_to_u64(trials * summary::mean(&times).unwrap_or(0.0))
     }
 }
 
 /// The mean variance of the pairs: with complete blocks this is twice the residual
 /// variance of blocks × arms, so every trial is used.
 fn pooled_spread(series: &[Series]) -> Option<f64> {
-    let squares = series.iter().map(Series::squares);
+    let squares = series.iter().map(Series::squares_and_freedom);
     let variances: Vec<f64> = squares
         .filter(|(_, freedom)| *freedom > 0)
         .map(|(squares, freedom)| squares / f64::from(freedom))

@@ -81,7 +81,7 @@ mod tests {
     fn of(scenario: &synthetic::Scenario) -> Option<Certificate> {
         let dir = tempfile::tempdir().unwrap();
         synthetic::write(dir.path(), scenario).unwrap();
-        Certificate::of(&ResultSet::read(dir.path()).unwrap())
+        Certificate::from_results(&ResultSet::read(dir.path()).unwrap())
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_a_mailing_list_takes() {
-        let text = of(&synthetic::quickstart()).unwrap().text();
+        let text = of(&synthetic::quickstart()).unwrap().to_text();
         assert!(text.lines().all(|line| line.chars().count() < 78), "{text}");
         assert!(text.is_ascii());
     }

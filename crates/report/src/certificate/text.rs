@@ -1,8 +1,8 @@
 //! The certificate as text.
 
 use super::{Certificate, TIMES_NS};
-use crate::columns::{Align, Columns, wrap};
-use crate::quantity::percent;
+use crate::columns::{Align, Columns, wrap_text};
+use crate::quantity::format_percent;
 use model::format_duration_ns;
 use stats::bounds;
 
@@ -13,7 +13,7 @@ const NARROW: usize = 70;
 
 impl Certificate {
     /// For terminals and mailing lists: plain ASCII, under 78 columns.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         self.text_within(WIDTH)
     }
 
@@ -21,25 +21,25 @@ impl Certificate {
     pub(crate) fn text_within(&self, width: usize) -> String {
         let width = width.min(WIDTH);
         let mut lines = vec!["Noise certificate".to_owned()];
-        lines.extend(wrap(&self.summary(), width, 2, 2));
+        lines.extend(wrap_text(&self.summary(), width, 2, 2));
         lines.push(String::new());
         let columns = self.columns(match width < NARROW {
             true => TIMES_NS.len() / 2,
             false => 0,
         });
-        let all: Vec<usize> = (0..columns.count()).collect();
-        let widths = columns.widths(2, width, &all);
-        lines.push(columns.head(2, &widths));
-        lines.extend(columns.rows(2, &widths, |_, text| text));
+        let all: Vec<usize> = (0..columns.count_columns()).collect();
+        let widths = columns.fit_widths(2, width, &all);
+        lines.push(columns.head_line(2, &widths));
+        lines.extend(columns.row_lines(2, &widths, |_, text| text));
         lines.push(String::new());
-        lines.extend(wrap(&self.explanation(), width, 2, 2));
+        lines.extend(wrap_text(&self.explanation(), width, 2, 2));
         lines.join("\n") + "\n"
     }
 
     /// The share of false calls, in one sentence.
     pub fn summary(&self) -> String {
-        let promised = percent(1.0 - self.confidence);
-        let share = percent(f64::from(self.false_calls) / f64::from(self.comparisons));
+        let promised = format_percent(1.0 - self.confidence);
+        let share = format_percent(f64::from(self.false_calls) / f64::from(self.comparisons));
         format!(
             "{} times the same under two names: {} called better or worse ({share} %; promised: \
              at most {promised} % of comparisons).{}",
@@ -63,7 +63,7 @@ impl Certificate {
             false => (arms - 1).max(1),
         };
         let (hits, trials) = (self.false_calls / fold, self.comparisons.div_ceil(fold));
-        let share = bounds::share(hits, trials, 1.0 - self.confidence);
+        let share = bounds::share_interval(hits, trials, 1.0 - self.confidence);
         match share.is_some_and(|s| s.low > 1.0 - self.confidence) {
             true => " That is more than chance allows: this machine drifts, so doubt its verdicts.",
             false => "",
@@ -110,7 +110,7 @@ impl Certificate {
             "false: calls between arms that are the same. spread: how far the ratio of {what} \
              varies (standard deviation). Then the smallest change that is called with {} % chance when \
              that time goes to this cell and one arm against the baseline; -: too few blocks.",
-            percent(self.power)
+            format_percent(self.power)
         )
     }
 }

@@ -1,11 +1,11 @@
 //! Conclusions that two results allow, and those that they do not allow.
 
 use super::{Agreement, Effect, SideBySide};
-use crate::quantity::{count, percent};
+use crate::quantity::{format_count, format_percent};
 use results::ResultSet;
 
 /// The weightiest first.
-pub fn of(both: &SideBySide, a: &ResultSet, b: &ResultSet) -> Vec<String> {
+pub fn draw_conclusions(both: &SideBySide, a: &ResultSet, b: &ResultSet) -> Vec<String> {
     let mut said = vec![effects(both, a, b)];
     said.extend(causes(both));
     said.extend(emulation(a, b));
@@ -23,8 +23,9 @@ fn effects(both: &SideBySide, a: &ResultSet, b: &ResultSet) -> String {
                 nothing can be said about effects."
             .to_owned();
     }
-    let risk =
-        percent((2.0 - a.experiment.stop.confidence - b.experiment.stop.confidence).min(1.0));
+    let risk = format_percent(
+        (2.0 - a.experiment.stop.confidence - b.experiment.stop.confidence).min(1.0),
+    );
     let meanings = [
         (Agreement::Agrees, String::new()),
         (
@@ -47,7 +48,7 @@ fn effects(both: &SideBySide, a: &ResultSet, b: &ResultSet) -> String {
     let counted = |of: Agreement| format!("{}{}", of.of(number(of)), differing(both, of));
     let counts: Vec<String> = found.clone().map(|(of, _)| counted(*of)).collect();
     let meanings: String = found.map(|(_, meaning)| meaning.as_str()).collect();
-    let all = count(both.effects.len(), "effect");
+    let all = format_count(both.effects.len(), "effect");
     format!("Of {all}, {}.{meanings}", counts.join(", "))
 }
 

@@ -20,7 +20,9 @@ type Circumstance = (&'static str, fn(&ResultSet) -> String);
 
 /// The weightiest first. The date always differs; it is in the head of both sides.
 const CIRCUMSTANCES: [Circumstance; 13] = [
-    ("machine", |r| listed(runs(r).map(|(machine, ..)| machine))),
+    ("machine", |r| {
+        listed(list_runs(r).map(|(machine, ..)| machine))
+    }),
     ("CPU model", |r| r.system.cpu_model.clone()),
     ("CPUs", |r| r.system.cpus.to_string()),
     ("architecture", |r| r.system.architecture.clone()),
@@ -34,13 +36,13 @@ const CIRCUMSTANCES: [Circumstance; 13] = [
     ("kernel command line", |r| {
         r.system.kernel_command_line.clone()
     }),
-    ("tool version", |r| tool(&r.manifest)),
-    ("seed", |r| listed(runs(r).map(|(.., seed)| seed))),
-    ("day", |r| day(&r.manifest.created)),
+    ("tool version", |r| tool_version(&r.manifest)),
+    ("seed", |r| listed(list_runs(r).map(|(.., seed)| seed))),
+    ("day", |r| created_day(&r.manifest.created)),
 ];
 
 /// Machine, date and seed of each run of the results.
-pub fn runs(results: &ResultSet) -> Box<dyn Iterator<Item = (&str, &str, u64)> + '_> {
+pub fn list_runs(results: &ResultSet) -> Box<dyn Iterator<Item = (&str, &str, u64)> + '_> {
     let (manifest, sources) = (&results.manifest, &results.manifest.sources);
     match sources.as_slice() {
         [] => {
@@ -65,7 +67,7 @@ fn listed<T: Ord + ToString>(all: impl Iterator<Item = T>) -> String {
     texts.join(", ")
 }
 
-pub fn differs(a: &ResultSet, b: &ResultSet) -> Vec<Divergence> {
+pub fn find_differences(a: &ResultSet, b: &ResultSet) -> Vec<Divergence> {
     let values = CIRCUMSTANCES.iter().map(|(what, read)| Divergence {
         what: (*what).to_owned(),
         a: read(a),
@@ -98,13 +100,13 @@ fn as_text(results: &ResultSet) -> String {
     serde_json::to_string(&results.experiment).unwrap_or_default()
 }
 
-pub fn same(a: &ResultSet, b: &ResultSet) -> Vec<String> {
+pub fn find_common(a: &ResultSet, b: &ResultSet) -> Vec<String> {
     let same = CIRCUMSTANCES.iter().filter(|(_, read)| read(a) == read(b));
     same.map(|(what, _)| (*what).to_owned()).collect()
 }
 
 /// `0.1.0 (92f5de4)`.
-pub fn tool(manifest: &Manifest) -> String {
+pub fn tool_version(manifest: &Manifest) -> String {
     match manifest.tool_commit.as_str() {
         "" => manifest.tool_version.clone(),
         commit => {
@@ -115,7 +117,7 @@ pub fn tool(manifest: &Manifest) -> String {
 }
 
 /// `2026-11-21` of an RFC 3339 time.
-pub fn day(created: &str) -> String {
+pub fn created_day(created: &str) -> String {
     created.chars().take(10).collect()
 }
 

@@ -5,7 +5,7 @@ use super::{Agreement, Effect, Estimate};
 use crate::shift::Shift;
 use crate::table::{CellTable, Comparison, Table};
 
-pub fn effects(matched: &Matched, a: &Table, b: &Table, full: bool) -> Vec<Effect> {
+pub fn compare_effects(matched: &Matched, a: &Table, b: &Table, full: bool) -> Vec<Effect> {
     if !matched.same_baseline {
         return Vec::new();
     }

@@ -10,10 +10,10 @@ use stats::rank;
 /// The rank test is exact and its cost grows fast; more trials are thinned to these.
 const MOST_TRIALS: usize = 120;
 
-pub fn levels(matched: &Matched, a: &ResultSet, b: &ResultSet, full: bool) -> Vec<Level> {
+pub fn compare_levels(matched: &Matched, a: &ResultSet, b: &ResultSet, full: bool) -> Vec<Level> {
     let mut levels = Vec::new();
     for &(a_cell, b_cell) in &matched.cells {
-        for metric in metrics(a, a_cell, full) {
+        for metric in judged_metrics(a, a_cell, full) {
             for &(a_arm, b_arm) in &matched.arms {
                 let values = [
                     values(a, a_cell, a_arm, &metric),
@@ -28,7 +28,7 @@ pub fn levels(matched: &Matched, a: &ResultSet, b: &ResultSet, full: bool) -> Ve
 }
 
 /// Metrics of a cell that decide; `full`: all that are judged.
-pub fn metrics(results: &ResultSet, cell: usize, full: bool) -> Vec<String> {
+pub fn judged_metrics(results: &ResultSet, cell: usize, full: bool) -> Vec<String> {
     let workload = &results.experiment.workloads[results.plan.cells[cell].workload];
     if !full && !workload.metrics.is_empty() {
         return workload.metrics.clone();
@@ -59,9 +59,9 @@ fn level(
     [a, b]: &[Vec<f64>; 2],
     results: &ResultSet,
 ) -> Option<Level> {
-    let own = shift::own(results, metric);
+    let own = shift::find_declaration(results, metric);
     let figures = [a.clone(), b.clone()];
-    let in_unit = shift::scale(own, &figures) == Scale::Difference;
+    let in_unit = shift::choose_scale(own, &figures) == Scale::Difference;
     let shift = shift_of(&figures, in_unit, results);
     let interval = shift.and_then(|s| s.interval);
     let of_ratio = |end: fn(&stats::Interval) -> f64| {

@@ -100,7 +100,7 @@ impl Estimate {
     /// The interval on the scale of both sides.
     fn bounds(&self) -> Option<(f64, f64)> {
         match &self.difference {
-            Some(difference) => difference.bounds(),
+            Some(difference) => difference.interval_bounds(),
             None => self.low.zip(self.high),
         }
     }
@@ -184,19 +184,19 @@ pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
         a: info(a, a_table),
         b: info(b, b_table),
         same_run: false,
-        differs: differences::differs(a.results, b.results),
-        same: differences::same(a.results, b.results),
+        differs: differences::find_differences(a.results, b.results),
+        same: differences::find_common(a.results, b.results),
         unmatched: matched.unmatched.clone(),
         lacks: pair_lacks(&matched, a, b),
-        effects: effects::effects(&matched, a_table, b_table, full),
-        levels: levels::levels(&matched, a.results, b.results, full),
+        effects: effects::compare_effects(&matched, a_table, b_table, full),
+        levels: levels::compare_levels(&matched, a.results, b.results, full),
         conclusions: Vec::new(),
     };
     if both.effects.is_empty() && both.levels.is_empty() {
         let nothing = "nothing of the two was compared".to_owned();
         both.lacks.push(nothing);
     }
-    both.conclusions = conclusions::of(&both, a.results, b.results);
+    both.conclusions = conclusions::draw_conclusions(&both, a.results, b.results);
     both
 }
 
@@ -207,24 +207,25 @@ fn pair_lacks(matched: &Matched, a: Side, b: Side) -> Vec<String> {
         runs: [a.results, b.results],
         names: ["A", "B"],
     };
-    pair.lacks()
+    pair.common_lacks()
 }
 
 /// Sentences on what is not defined alike in the two experiments; empty where their trials are of
 /// the same arms and cells.
-pub fn unmatched(a: &ResultSet, b: &ResultSet) -> Vec<String> {
+pub fn describe_unmatched(a: &ResultSet, b: &ResultSet) -> Vec<String> {
     Matched::new(a, b).unmatched
 }
 
 /// Names of the circumstances that differ, the weightiest first.
 pub(crate) fn what_differs(a: &ResultSet, b: &ResultSet) -> Vec<String> {
-    let differs = differences::differs(a, b).into_iter();
+    let differs = differences::find_differences(a, b).into_iter();
     differs.map(|differs| differs.what).collect()
 }
 
 /// A word on two results of one run; none where they are of two.
 pub fn same_run(a: &ResultSet, b: &ResultSet) -> Option<String> {
-    let shared = differences::runs(a).find(|run| differences::runs(b).any(|other| *run == other));
+    let shared =
+        differences::list_runs(a).find(|run| differences::list_runs(b).any(|other| *run == other));
     let is_merged = |r: &ResultSet| !r.manifest.sources.is_empty();
     if let Some((machine, created, _)) = shared.filter(|_| is_merged(a) || is_merged(b)) {
         return Some(format!(
@@ -256,7 +257,7 @@ pub fn same_run(a: &ResultSet, b: &ResultSet) -> Option<String> {
                 true => "A",
                 false => "B",
             },
-            crate::quantity::count(later, "trial")
+            crate::quantity::format_count(later, "trial")
         ),
     })
 }
@@ -267,8 +268,8 @@ fn info(side: Side, table: &Table) -> SideInfo {
         label: side.label.to_owned(),
         experiment: manifest.name.clone(),
         created: manifest.created.clone(),
-        machine: crate::words::machine(table),
-        tool: differences::tool(manifest),
+        machine: crate::words::machine_line(table),
+        tool: differences::tool_version(manifest),
     }
 }
 

@@ -127,7 +127,7 @@ fn cells_and_arms_that_are_not_alike_are_not_compared() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for width in [60, 80, 100] {
-        let text = compared(&synthetic::quickstart(), &changed()).text(width);
+        let text = compared(&synthetic::quickstart(), &changed()).to_text(width);
         let widest = text.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(width), "{text}");
         assert!(text.is_ascii(), "{text}");
@@ -139,7 +139,7 @@ fn a_run_and_itself_agree_in_nothing() {
     let scenario = synthetic::quickstart();
     let both = compared(&scenario, &scenario);
     assert!(both.same_run && both.effects.is_empty());
-    let text = both.text(100);
+    let text = both.to_text(100);
     assert!(text.contains("are the same run"), "{text}");
     assert!(!text.contains("agree"), "{text}");
 }
@@ -165,7 +165,7 @@ fn a_run_that_went_on_is_the_same_run() {
 
 #[test]
 fn the_conclusion_comes_before_the_tables() {
-    let text = compared(&synthetic::quickstart(), &changed()).text(100);
+    let text = compared(&synthetic::quickstart(), &changed()).to_text(100);
     assert!(
         text.find("Of 21 effects, ") < text.find("What differs"),
         "{text}"
@@ -213,7 +213,7 @@ fn neither_side_is_cut_where_the_other_is_long() {
         "vm.qemu".to_owned(),
         "7.2.22 (Debian 1:7.2+dfsg)".to_owned(),
     );
-    let text = compared(&first, &other).text(100);
+    let text = compared(&first, &other).to_text(100);
     assert!(text.contains("A: 7.2.22 (Debian 1:7.2+dfsg)"), "{text}");
     assert!(text.contains("and more words)"), "{text}");
 }

@@ -2,8 +2,8 @@
 
 use super::differences::Divergence;
 use super::{Effect, Estimate, Level, SideBySide, SideInfo};
-use crate::columns::{Align, Columns, wrap};
-use crate::quantity::{change, interval, with_unit};
+use crate::columns::{Align, Columns, wrap_text};
+use crate::quantity::{format_change, format_interval, with_unit};
 use crate::shift::Shift;
 
 const INDENT: usize = 2;
@@ -12,7 +12,7 @@ const WIDTHS: std::ops::RangeInclusive<usize> = 60..=120;
 
 impl SideBySide {
     /// Comparison for a terminal of so many columns.
-    pub fn text(&self, width: usize) -> String {
+    pub fn to_text(&self, width: usize) -> String {
         let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
         let mut lines = Vec::new();
         for (name, side) in [("A", &self.a), ("B", &self.b)] {
@@ -21,16 +21,16 @@ impl SideBySide {
         lines.push(String::new());
         let mut said = self.conclusions.iter();
         let first = said.next().map_or("", String::as_str);
-        lines.extend(wrap(first, width, 0, INDENT));
+        lines.extend(wrap_text(first, width, 0, INDENT));
         for said in said {
-            lines.extend(wrap(&format!("- {said}"), width, INDENT, INDENT + 2));
+            lines.extend(wrap_text(&format!("- {said}"), width, INDENT, INDENT + 2));
         }
         if !self.same_run {
             if !self.lacks.is_empty() {
                 heading(&mut lines, "What was not measured");
             }
             for lack in &self.lacks {
-                lines.extend(wrap(lack, width, INDENT, INDENT + 2));
+                lines.extend(wrap_text(lack, width, INDENT, INDENT + 2));
             }
             heading(&mut lines, "What differs");
             lines.extend(self.differences(width));
@@ -48,9 +48,9 @@ impl SideBySide {
     fn differences(&self, width: usize) -> Vec<String> {
         let mut lines = divergences(&self.differs, width);
         let same = format!("the same: {}", self.same.join(", "));
-        lines.extend(wrap(&same, width, INDENT, INDENT + 2));
+        lines.extend(wrap_text(&same, width, INDENT, INDENT + 2));
         for unmatched in &self.unmatched {
-            lines.extend(wrap(unmatched, width, INDENT, INDENT + 2));
+            lines.extend(wrap_text(unmatched, width, INDENT, INDENT + 2));
         }
         lines
     }
@@ -135,10 +135,10 @@ fn divergences(differs: &[Divergence], width: usize) -> Vec<String> {
         lines.extend(table(&columns, width, &[0]));
     }
     for differs in long {
-        lines.extend(wrap(&differs.what, width, INDENT, INDENT + 2));
+        lines.extend(wrap_text(&differs.what, width, INDENT, INDENT + 2));
         for (name, value) in [("A", &differs.a), ("B", &differs.b)] {
             let said = format!("{name}: {value}");
-            lines.extend(wrap(&said, width, INDENT + 2, INDENT + 5));
+            lines.extend(wrap_text(&said, width, INDENT + 2, INDENT + 5));
         }
     }
     lines
@@ -149,7 +149,7 @@ fn head(name: &str, side: &SideInfo, width: usize) -> Vec<String> {
         "{name}  {}: {}, {}; {}; schedlab {}",
         side.label, side.experiment, side.created, side.machine, side.tool
     );
-    wrap(&about, width, 0, 3)
+    wrap_text(&about, width, 0, 3)
 }
 
 fn heading(lines: &mut Vec<String>, text: &str) {
@@ -163,25 +163,27 @@ fn left(names: &[&str]) -> Columns {
 
 /// The names may shrink, no figure; where that is not enough, a line for each column.
 fn table(columns: &Columns, width: usize, shrink: &[usize]) -> Vec<String> {
-    let widths = columns.widths(INDENT, width, shrink);
+    let widths = columns.fit_widths(INDENT, width, shrink);
     let needed = INDENT + widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
     if needed > width {
-        return columns.stacked(INDENT, width);
+        return columns.stacked_lines(INDENT, width);
     }
-    let mut lines = vec![columns.head(INDENT, &widths)];
-    lines.extend(columns.rows(INDENT, &widths, |_, text| text));
+    let mut lines = vec![columns.head_line(INDENT, &widths)];
+    lines.extend(columns.row_lines(INDENT, &widths, |_, text| text));
     lines
 }
 
 /// The change on the scale of the metric.
 fn moved(level: &Level) -> String {
-    let difference = level.difference.as_ref().map(Shift::change);
-    let change = difference.or_else(|| level.ratio.map(change));
+    let difference = level.difference.as_ref().map(Shift::format_change);
+    let change = difference.or_else(|| level.ratio.map(format_change));
     change.unwrap_or_else(|| "-".to_owned())
 }
 
 fn in_unit(difference: &Shift) -> String {
-    difference.interval().unwrap_or_else(|| "-".to_owned())
+    difference
+        .format_interval()
+        .unwrap_or_else(|| "-".to_owned())
 }
 
 /// `better  [+30.2%, +42.7%]`.
@@ -195,7 +197,7 @@ fn estimate(estimate: &Estimate) -> String {
 
 fn bounds(low: Option<f64>, high: Option<f64>) -> String {
     match low.zip(high) {
-        Some((low, high)) => interval(low, high),
+        Some((low, high)) => format_interval(low, high),
         None => "-".to_owned(),
     }
 }

@@ -28,7 +28,7 @@ pub struct Runs<'a> {
 
 /// One sentence for each metric of a cell where another layout pays. Turns have none: their windows
 /// are as short as a pilot or the user chose them.
-pub fn advice(runs: &Runs, wanted: &[(String, String)]) -> Vec<String> {
+pub fn advise_lengths(runs: &Runs, wanted: &[(String, String)]) -> Vec<String> {
     let mut said = Vec::new();
     let turned = |cell: &str| {
         let trials = runs.sources.iter().flat_map(|s| &s.results.trials);
@@ -104,7 +104,7 @@ impl Runs<'_> {
             })
             .collect();
         let groups: Vec<&[f64]> = runs.iter().map(Vec::as_slice).collect();
-        let levels = levels::split(&groups)?;
+        let levels = levels::split_variance(&groups)?;
         let blocks = runs.iter().map(Vec::len).max()? as f64;
         let setup = summary::mean(
             &self
@@ -164,13 +164,16 @@ fn run_advice(levels: Levels, blocks: f64, setup_ns: f64, block_ns: f64) -> Opti
 }
 
 fn written(ns: f64) -> String {
-    format_duration_ns(model::whole((ns / 1e8).round()).saturating_mul(100_000_000))
+    format_duration_ns(model::truncate_to_u64((ns / 1e8).round()).saturating_mul(100_000_000))
 }
 
 fn pooled_variance(groups: &[&[f64]]) -> Option<f64> {
-    let moments = groups.iter().map(|group| Moments::of(group));
+    let moments = groups.iter().map(|group| Moments::from_values(group));
     let (squares, freedom) = moments.fold((0.0, 0), |(squares, freedom), m| {
-        (squares + m.squares(), freedom + m.count().saturating_sub(1))
+        (
+            squares + m.squared_deviations(),
+            freedom + m.count().saturating_sub(1),
+        )
     });
     (freedom > 0).then(|| squares / f64::from(freedom))
 }
@@ -234,7 +237,7 @@ fn of_whole_intervals<T>(
     let mut buffer = Vec::new();
     let mut first_ns = None;
     let mut values = Vec::new();
-    for interval in hlog::intervals(text) {
+    for interval in hlog::read_intervals(text) {
         let interval = interval.ok()?;
         let length_ns = interval.length.as_nanos() as f64;
         let first_ns = *first_ns.get_or_insert(length_ns);

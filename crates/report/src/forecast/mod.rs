@@ -129,7 +129,7 @@ impl Forecast {
 
     fn of(experiment: &Experiment, sources: &[Source], question: &Question) -> Forecast {
         let scope = Scope::new(experiment, sources);
-        let planned = Confidence::at(1.0 - experiment.stop.confidence);
+        let planned = Confidence::for_alpha(1.0 - experiment.stop.confidence);
         let block_ns = scope.block_ns();
         let times = question
             .times_ns
@@ -159,7 +159,7 @@ impl Forecast {
                 None => forecast.unknown.push(format!("{cell}, {metric}")),
             }
         }
-        forecast.advice = lengths::advice(&scope.runs(), &scope.wanted);
+        forecast.advice = lengths::advise_lengths(&scope.runs(), &scope.wanted);
         forecast
     }
 
@@ -258,7 +258,7 @@ impl<'a> Scope<'a> {
 
     fn noise(&self, cell: &str, metric: &str) -> Option<Noise> {
         let all = self.series(cell, metric);
-        let (squares, freedom) = all.iter().map(Series::squares).fold(
+        let (squares, freedom) = all.iter().map(Series::squares_and_freedom).fold(
             (0.0, 0),
             |(squares, freedom), (more_squares, more_freedom)| {
                 (squares + more_squares, freedom + more_freedom)
@@ -268,10 +268,11 @@ impl<'a> Scope<'a> {
             return None;
         }
         // In turns each arm has windows of the baseline of its own.
-        let shares =
-            |series: &&Series| matches!(series, Series::Blocks(_)) && series.squares().1 > 0;
+        let shares = |series: &&Series| {
+            matches!(series, Series::Blocks(_)) && series.squares_and_freedom().1 > 0
+        };
         let arms = u32::try_from(all.iter().filter(shares).count()).unwrap_or(u32::MAX);
-        let blocks = all.iter().map(Series::blocks).max()?;
+        let blocks = all.iter().map(Series::count_blocks).max()?;
         let spread = (squares / f64::from(freedom)).sqrt();
         let known = bounds::standard_deviation(spread, effective(freedom, arms), SPREAD_ALPHA)?;
         Some(Noise {
@@ -288,7 +289,7 @@ impl<'a> Scope<'a> {
     /// The log-ratios of every arm against its baseline, run by run.
     fn series(&self, cell: &str, metric: &str) -> Vec<Series> {
         let of_arm = |results: &ResultSet, index, arm, baseline| {
-            Series::of(results, index, metric, arm, baseline)
+            Series::from_results(results, index, metric, arm, baseline)
         };
         self.of_each_arm(cell, of_arm)
     }
@@ -326,8 +327,11 @@ impl<'a> Scope<'a> {
         let mut cells: Vec<&String> = self.wanted.iter().map(|(cell, _)| cell).collect();
         cells.dedup();
         let pause_ns = self.pause_ns();
-        let trial_ns =
-            |cell: &String| Some(model::whole(mean_trial_ns(self.sources, cell)? + pause_ns));
+        let trial_ns = |cell: &String| {
+            Some(model::truncate_to_u64(
+                mean_trial_ns(self.sources, cell)? + pause_ns,
+            ))
+        };
         let trials = cells.into_iter().filter_map(trial_ns);
         let trials = trials.fold(0, u64::saturating_add);
         trials.saturating_mul(self.experiment.arms.len() as u64)
@@ -337,7 +341,7 @@ impl<'a> Scope<'a> {
         let pauses = self
             .sources
             .iter()
-            .flat_map(|source| pauses(source.results));
+            .flat_map(|source| measure_pauses(source.results));
         summary::mean(&pauses.collect::<Vec<f64>>()).unwrap_or(0.0)
     }
 
@@ -366,7 +370,7 @@ fn between(all: &[Series]) -> f64 {
             return None;
         };
         let groups: Vec<&[f64]> = processes.iter().map(Vec::as_slice).collect();
-        Some(levels::split(&groups)?.between)
+        Some(levels::split_variance(&groups)?.between)
     };
     let variances: Vec<f64> = all.iter().filter_map(of_series).collect();
     summary::mean(&variances).unwrap_or(0.0)
@@ -384,9 +388,9 @@ fn effective(freedom: u32, arms: u32) -> u32 {
 }
 
 /// Between the end of a trial and the start of the next.
-pub(crate) fn pauses(results: &ResultSet) -> Vec<f64> {
+pub(crate) fn measure_pauses(results: &ResultSet) -> Vec<f64> {
     let mut trials: Vec<&Trial> = results.trials.iter().map(|stored| &stored.trial).collect();
-    trials.sort_by_key(|trial| trial.order());
+    trials.sort_by_key(|trial| trial.order_key());
     let times: Vec<(u64, u64)> = trials
         .iter()
         .map(|trial| &trial.result)

@@ -77,7 +77,7 @@ fn arms_that_share_a_baseline_count_for_less() {
 
 #[test]
 fn the_answer_is_said_in_words_and_fits_the_terminal() {
-    let text = forecast(&synthetic::quickstart(), &minutes(&[30])).text();
+    let text = forecast(&synthetic::quickstart(), &minutes(&[30])).to_text();
     assert!(text.contains("you will see"), "{text}");
     assert!(text.contains("a change of 3.0% takes"), "{text}");
     assert!(
@@ -109,7 +109,7 @@ fn a_metric_without_ratios_is_told_apart_from_one_that_too_few_blocks_have() {
     let forecast = Forecast::new(&results.experiment, &[source], &minutes(&[30]));
     assert_eq!(forecast.without_ratios, [format!("{cell}, {metric}")]);
     assert!(forecast.unknown.is_empty(), "{:?}", forecast.unknown);
-    let text = forecast.text();
+    let text = forecast.to_text();
     assert!(text.contains("it is compared by differences"), "{text}");
     assert!(!text.contains("too few blocks"), "{text}");
 }

@@ -2,8 +2,8 @@
 
 use super::{Answer, Forecast, Row, Time};
 use crate::certificate::short_percent;
-use crate::columns::{Align, Columns, wrap};
-use crate::quantity::percent;
+use crate::columns::{Align, Columns, wrap_text};
+use crate::quantity::format_percent;
 use model::format_duration_ns;
 
 const WIDTH: usize = 100;
@@ -13,7 +13,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 impl Forecast {
     /// Answers for the terminal.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut lines = Vec::new();
         if let Some(whole) = &self.whole_trials {
             lines.push("With arms that take turns inside one process:".to_owned());
@@ -27,7 +27,7 @@ impl Forecast {
             lines.extend(self.answers());
         }
         lines.push(String::new());
-        lines.extend(wrap(&self.explanation(), WIDTH, 2, 2));
+        lines.extend(wrap_text(&self.explanation(), WIDTH, 2, 2));
         for forecast in [Some(self), self.whole_trials.as_deref()]
             .into_iter()
             .flatten()
@@ -57,10 +57,10 @@ impl Forecast {
         let unknown = self.unknown.iter().map(too_few);
         let unanswered = unknown.chain(self.without_ratios.iter().map(no_ratio));
         let mut lines: Vec<String> = unanswered
-            .flat_map(|text| wrap(&text, WIDTH, 2, 4))
+            .flat_map(|text| wrap_text(&text, WIDTH, 2, 4))
             .collect();
         for advice in &self.advice {
-            lines.extend(wrap(advice, WIDTH, 2, 4));
+            lines.extend(wrap_text(advice, WIDTH, 2, 4));
         }
         lines
     }
@@ -84,7 +84,7 @@ impl Forecast {
                     row.metric,
                     share_of(times)
                 );
-                wrap(&text, WIDTH, 0, 2)
+                wrap_text(&text, WIDTH, 0, 2)
             })
         };
         self.rows.iter().filter_map(said).flatten().collect()
@@ -111,7 +111,7 @@ impl Forecast {
             self.pilot_blocks,
             time(self.block_ns)
         );
-        let mut lines = wrap(&text, WIDTH, 0, 2);
+        let mut lines = wrap_text(&text, WIDTH, 0, 2);
         for capped in self.times.iter().filter(|t| t.capped) {
             let text = format!(
                 "{} would hold more than max-blocks = {}, which end after {}; raise it to see more.",
@@ -119,7 +119,7 @@ impl Forecast {
                 self.max_blocks,
                 time(self.block_ns.saturating_mul(u64::from(self.max_blocks)))
             );
-            lines.extend(wrap(&text, WIDTH, 0, 2));
+            lines.extend(wrap_text(&text, WIDTH, 0, 2));
         }
         lines
     }
@@ -131,10 +131,10 @@ impl Forecast {
         for rows in of_cells {
             // One time was asked for; several are told by the table alone.
             if let [asked] = self.times.as_slice() {
-                lines.extend(wrap(&seen(rows, asked), WIDTH, 0, 2));
+                lines.extend(wrap_text(&seen(rows, asked), WIDTH, 0, 2));
             }
             if let Some(effect) = self.effect {
-                lines.extend(wrap(&self.taken(rows, effect), WIDTH, 0, 2));
+                lines.extend(wrap_text(&self.taken(rows, effect), WIDTH, 0, 2));
             }
         }
         lines
@@ -180,9 +180,9 @@ impl Forecast {
         for row in &self.rows {
             columns.push(cells(row, self.times.len() == 1));
         }
-        let widths = columns.widths(2, WIDTH, &[0, 1]);
-        let mut lines = vec![columns.head(2, &widths)];
-        lines.extend(columns.rows(2, &widths, |_, text| text));
+        let widths = columns.fit_widths(2, WIDTH, &[0, 1]);
+        let mut lines = vec![columns.head_line(2, &widths)];
+        lines.extend(columns.row_lines(2, &widths, |_, text| text));
         lines
     }
 
@@ -196,8 +196,8 @@ impl Forecast {
                 true => "a block, or of a pair of windows,",
                 false => "a block",
             },
-            percent(self.power),
-            percent(1.0 - self.confidence)
+            format_percent(self.power),
+            format_percent(1.0 - self.confidence)
         )
     }
 }

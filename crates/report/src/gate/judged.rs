@@ -3,7 +3,7 @@
 use super::{Call, Check};
 use crate::compare::levels;
 use crate::compare::matched::Matched;
-use crate::quantity::{change, interval, with_unit};
+use crate::quantity::{format_change, format_interval, with_unit};
 use crate::shift::Shift;
 use crate::table::{CellTable, Comparison, Table};
 use model::Better;
@@ -16,7 +16,7 @@ pub fn has_effects(results: &ResultSet) -> bool {
 }
 
 /// Change of the effect of each arm, for all that decides in the stored run.
-pub fn effects(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> Vec<Check> {
+pub fn check_effects(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> Vec<Check> {
     let tables = [stored, new].map(Table::from_results);
     let smallest = stored.experiment.stop.smallest_effect;
     let mut checks = Vec::new();
@@ -47,7 +47,7 @@ fn effect_in_unit(cell: &str, then: &Comparison, now: Option<&Comparison>, small
     let figures = format!("{}, now {}", told(&before), told(&after));
     let difference = before
         .zip(after)
-        .map(|(then, now)| Shift::between(&then, &now));
+        .map(|(then, now)| Shift::between_runs(&then, &now));
     Check {
         cell: cell.to_owned(),
         metric: then.metric.clone(),
@@ -87,20 +87,20 @@ fn effect(cell: &str, then: &Comparison, now: Option<&Comparison>, smallest: f64
 }
 
 fn shown(comparison: Option<&Comparison>) -> String {
-    let bounds = |c: &Comparison| c.low.zip(c.high).map(|(l, h)| interval(l, h));
+    let bounds = |c: &Comparison| c.low.zip(c.high).map(|(l, h)| format_interval(l, h));
     match comparison.and_then(|c| Some((c.ratio?, bounds(c)))) {
-        Some((ratio, Some(interval))) => format!("{} {interval}", change(ratio)),
-        Some((ratio, None)) => change(ratio),
+        Some((ratio, Some(interval))) => format!("{} {interval}", format_change(ratio)),
+        Some((ratio, None)) => format_change(ratio),
         None => "no figure".to_owned(),
     }
 }
 
 /// Change of the bare figures of each arm.
-pub fn levels(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> Vec<Check> {
+pub fn check_levels(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> Vec<Check> {
     let smallest = stored.experiment.stop.smallest_effect;
-    let all = levels::levels(matched, stored, new, false);
+    let all = levels::compare_levels(matched, stored, new, false);
     let checks = all.into_iter().filter_map(|level| {
-        let better = direction(stored, &level.metric)?;
+        let better = better_direction(stored, &level.metric)?;
         let interval = level.low.zip(level.high);
         let shown = |value| with_unit(value, &level.unit);
         Some(Check {
@@ -129,7 +129,7 @@ pub fn levels(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> Vec<Che
 }
 
 /// Side of a metric that is better; none where neither is.
-pub fn direction(results: &ResultSet, metric: &str) -> Option<Better> {
+pub fn better_direction(results: &ResultSet, metric: &str) -> Option<Better> {
     let mut trials = results.trials.iter();
     let measured = trials.find_map(|stored| stored.trial.metric(metric))?;
     (measured.better != Better::Neither).then_some(measured.better)
@@ -144,7 +144,7 @@ fn call(interval: Option<(f64, f64)>, better: Better, smallest: f64) -> Call {
 fn call_in_unit(difference: Option<&Shift>, better: Better) -> Call {
     let smallest = difference.map_or(0.0, |shift| shift.smallest_effect);
     called(
-        difference.and_then(Shift::bounds),
+        difference.and_then(Shift::interval_bounds),
         (-smallest, smallest),
         better,
     )

@@ -1,7 +1,7 @@
 //! JUnit XML: a suite for each cell, a test case for each check. What fails is a failure, what was
 //! compared and is not decided is skipped, and what was not measured is an error.
 
-use super::text::moved;
+use super::text::format_move;
 use super::{Call, Check, FailOn, Gate};
 use crate::ReportError;
 use crate::render::junit::not_measured;
@@ -10,7 +10,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 impl Gate {
     /// Answer for continuous integration.
-    pub fn junit(&self, fail_on: FailOn) -> Result<String, ReportError> {
+    pub fn to_junit(&self, fail_on: FailOn) -> Result<String, ReportError> {
         let mut report = Report::new(&self.experiment);
         for checks in self.checks.chunk_by(|one, next| one.cell == next.cell) {
             let mut suite = TestSuite::new(&checks[0].cell);
@@ -30,9 +30,9 @@ impl Gate {
 }
 
 fn case(check: &Check, fail_on: FailOn) -> TestCase {
-    let said = format!("{}; {}", moved(check), check.figures);
+    let said = format!("{}; {}", format_move(check), check.figures);
     let said = one_line(&said).into_owned();
-    let mut status = match (fail_on.fails(check.call), check.call) {
+    let mut status = match (fail_on.is_failure(check.call), check.call) {
         (true, _) => TestCaseStatus::non_success(NonSuccessKind::Failure),
         (false, Call::Unknown) => TestCaseStatus::skipped(),
         (false, _) => TestCaseStatus::success(),

@@ -1,27 +1,27 @@
 //! Markdown for the summary of a job or a merge request.
 
-use super::text::moved;
+use super::text::format_move;
 use super::{Check, FailOn, Gate};
-use crate::quantity::percent;
-use crate::render::markdown::escape;
+use crate::quantity::format_percent;
+use crate::render::markdown::escape_markdown;
 
 impl Gate {
     /// Answer as a heading, its conditions and a table.
-    pub fn markdown(&self, fail_on: FailOn) -> String {
+    pub fn to_markdown(&self, fail_on: FailOn) -> String {
         let mut lines = vec![
             format!(
                 "# {}: {}",
-                escape(&self.experiment),
-                self.answer(fail_on).to_lowercase()
+                escape_markdown(&self.experiment),
+                self.answer_words(fail_on).to_lowercase()
             ),
             String::new(),
-            format!("- {}", self.summary()),
+            format!("- {}", self.summary_line()),
             format!(
                 "- {} against {}, by {}; smallest effect {} %; {}",
-                escape(&self.new),
-                escape(&self.stored),
+                escape_markdown(&self.new),
+                escape_markdown(&self.stored),
                 self.by.as_str(),
-                percent(self.smallest_effect),
+                format_percent(self.smallest_effect),
                 self.error_rate()
             ),
         ];
@@ -29,7 +29,7 @@ impl Gate {
             .lacks
             .iter()
             .chain(&self.notes)
-            .map(|note| format!("- {}", escape(note)));
+            .map(|note| format!("- {}", escape_markdown(note)));
         lines.extend(notes);
         lines.extend([
             String::new(),
@@ -42,16 +42,16 @@ impl Gate {
 }
 
 fn row(check: &Check, fail_on: FailOn) -> String {
-    let call = match fail_on.fails(check.call) {
+    let call = match fail_on.is_failure(check.call) {
         true => format!("**{}**", check.call.as_str()),
         false => check.call.as_str().to_owned(),
     };
     format!(
         "| {} | {} | {} | {call} | {} | {} |",
-        escape(&check.cell),
-        escape(&check.metric),
-        escape(&check.arm),
-        moved(check),
-        escape(&check.figures)
+        escape_markdown(&check.cell),
+        escape_markdown(&check.metric),
+        escape_markdown(&check.arm),
+        format_move(check),
+        escape_markdown(&check.figures)
     )
 }

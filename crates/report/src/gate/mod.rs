@@ -80,7 +80,7 @@ pub enum FailOn {
 
 impl FailOn {
     /// Does the check fail on this call?
-    pub fn fails(self, call: Call) -> bool {
+    pub fn is_failure(self, call: Call) -> bool {
         match self {
             FailOn::Regression => call == Call::Regression,
             FailOn::Difference => !matches!(call, Call::Same | Call::Unknown),
@@ -181,7 +181,7 @@ impl GateError {
 
 /// Judges `new` against `stored`. Without `by`: by effects where there is more than one arm, else
 /// by levels.
-pub fn gate(stored: &ResultSet, new: &ResultSet, by: Option<By>) -> Result<Gate, GateError> {
+pub fn judge_gate(stored: &ResultSet, new: &ResultSet, by: Option<By>) -> Result<Gate, GateError> {
     let matched = Matched::new(stored, new);
     if !matched.unmatched.is_empty() {
         return Err(GateError::OtherExperiment(matched.unmatched));
@@ -196,9 +196,9 @@ pub fn gate(stored: &ResultSet, new: &ResultSet, by: Option<By>) -> Result<Gate,
         return Err(GateError::SameRun(said));
     }
     let checks = match by {
-        By::Effects => judged::effects(&matched, stored, new),
-        By::Levels => judged::levels(&matched, stored, new),
-        By::Trials => trials::checks(&matched, stored, new)?,
+        By::Effects => judged::check_effects(&matched, stored, new),
+        By::Levels => judged::check_levels(&matched, stored, new),
+        By::Trials => trials::check_trials(&matched, stored, new)?,
     };
     if checks.is_empty() {
         return Err(GateError::Nothing(by.as_str()));
@@ -242,7 +242,7 @@ impl By {
             runs,
             names,
         };
-        let mut lacks = pair.lacks();
+        let mut lacks = pair.common_lacks();
         let lost = lacks::lost_places(new);
         lacks.extend(lost.map(|lost| format!("the new run: {lost}")));
         // Of what was measured in blocks, an interval that decides nothing is an answer; none at all is not.
@@ -286,13 +286,13 @@ impl By {
 
 impl Gate {
     /// Checks that fail.
-    pub fn failing(&self, on: FailOn) -> impl Iterator<Item = &Check> {
-        self.checks.iter().filter(move |c| on.fails(c.call))
+    pub fn failing_checks(&self, on: FailOn) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(move |c| on.is_failure(c.call))
     }
 
     /// Answer in a word or two: a gate that could not compare everything has not passed.
-    pub fn answer(&self, on: FailOn) -> String {
-        match (self.failing(on).count(), self.lacks.is_empty()) {
+    pub fn answer_words(&self, on: FailOn) -> String {
+        match (self.failing_checks(on).count(), self.lacks.is_empty()) {
             (0, true) => "passed".to_owned(),
             (0, false) => "NOT MEASURED".to_owned(),
             (n, _) => format!("FAILED on {n}"),
@@ -300,12 +300,12 @@ impl Gate {
     }
 
     /// Number of checks with this call.
-    pub fn count(&self, call: Call) -> usize {
+    pub fn count_calls(&self, call: Call) -> usize {
         self.checks.iter().filter(|c| c.call == call).count()
     }
 
     /// `1 regression, 5 same of 6 comparisons`: the answer in a line.
-    pub fn summary(&self) -> String {
+    pub fn summary_line(&self) -> String {
         let calls = [
             Call::Regression,
             Call::Improvement,
@@ -313,12 +313,12 @@ impl Gate {
             Call::Same,
             Call::Unknown,
         ];
-        let counts = calls.into_iter().map(|call| (self.count(call), call));
+        let counts = calls.into_iter().map(|call| (self.count_calls(call), call));
         let counts = counts.filter(|(n, _)| *n > 0);
         let counts: Vec<String> = counts
             .map(|(n, call)| format!("{n} {}", call.as_str()))
             .collect();
-        let all = crate::quantity::count(self.checks.len(), "comparison");
+        let all = crate::quantity::format_count(self.checks.len(), "comparison");
         format!("{} of {all}", counts.join(", "))
     }
 
@@ -331,8 +331,8 @@ impl Gate {
         let all = (self.risk * self.checks.len() as f64).min(1.0);
         format!(
             "a call is false with at most {} % each, {} % for any of all",
-            crate::quantity::percent(self.risk),
-            crate::quantity::percent(all)
+            crate::quantity::format_percent(self.risk),
+            crate::quantity::format_percent(all)
         )
     }
 }

@@ -27,7 +27,7 @@ fn batch_is_slower(scenario: &mut Scenario) {
 
 fn judged(new: &Scenario, by: Option<By>) -> Result<Gate, GateError> {
     let ((_a, stored), (_b, new)) = (stored(&synthetic::quickstart()), stored(new));
-    gate(&stored, &new, by)
+    judge_gate(&stored, &new, by)
 }
 
 /// In virtual time, as the facts of the machine say.
@@ -41,11 +41,14 @@ fn in_virtual_time(scenario: &mut Scenario) {
 fn an_arm_that_became_worse_is_a_regression_and_nothing_else_is() {
     let gate = judged(&again(99, batch_is_slower), None).unwrap();
     assert_eq!(gate.by, By::Effects);
-    let failing: Vec<_> = gate.failing(FailOn::Regression).collect();
+    let failing: Vec<_> = gate.failing_checks(FailOn::Regression).collect();
     let place = |c: &&Check| (c.cell.starts_with("hackbench"), c.arm.clone());
     let expected = (true, "batch".to_owned());
     assert!(!failing.is_empty() && failing.iter().all(|c| place(c) == expected));
-    assert!(gate.text(FailOn::Regression, 100).starts_with("FAILED on "));
+    assert!(
+        gate.to_text(FailOn::Regression, 100)
+            .starts_with("FAILED on ")
+    );
 }
 
 #[test]
@@ -54,9 +57,9 @@ fn what_became_better_is_a_difference_and_no_regression() {
         stored(&synthetic::quickstart()),
         stored(&again(99, batch_is_slower)),
     );
-    let gate = gate(&then, &now, None).unwrap();
-    assert_eq!(gate.failing(FailOn::Regression).count(), 0);
-    assert!(gate.failing(FailOn::Difference).count() > 0);
+    let gate = judge_gate(&then, &now, None).unwrap();
+    assert_eq!(gate.failing_checks(FailOn::Regression).count(), 0);
+    assert!(gate.failing_checks(FailOn::Difference).count() > 0);
 }
 
 #[test]
@@ -70,10 +73,10 @@ fn a_slower_machine_is_no_regression_of_effects_and_one_of_levels() {
             }
         }
     }
-    let by = |by| gate(&then, &now, Some(by)).unwrap();
-    assert_eq!(by(By::Effects).count(Call::Regression), 0);
+    let by = |by| judge_gate(&then, &now, Some(by)).unwrap();
+    assert_eq!(by(By::Effects).count_calls(Call::Regression), 0);
     let levels = by(By::Levels);
-    assert!(levels.count(Call::Regression) > 0, "{levels:?}");
+    assert!(levels.count_calls(Call::Regression) > 0, "{levels:?}");
     assert!(levels.notes[0].contains("only where nothing but chance"));
 }
 
@@ -81,7 +84,11 @@ fn a_slower_machine_is_no_regression_of_effects_and_one_of_levels() {
 fn nothing_is_called_of_a_machine_that_only_has_noise() {
     for seed in 100..108 {
         let gate = judged(&again(seed, |_| {}), None).unwrap();
-        assert_eq!(gate.failing(FailOn::Difference).count(), 0, "{gate:?}");
+        assert_eq!(
+            gate.failing_checks(FailOn::Difference).count(),
+            0,
+            "{gate:?}"
+        );
     }
 }
 
@@ -104,25 +111,25 @@ fn a_single_arm_is_judged_by_its_levels() {
     let mut new = synthetic::one_arm();
     new.experiment.seed += 1;
     let ((_a, then), (_b, now)) = (stored(&one), stored(&new));
-    assert_eq!(gate(&then, &now, None).unwrap().by, By::Levels);
+    assert_eq!(judge_gate(&then, &now, None).unwrap().by, By::Levels);
 }
 
 #[test]
 fn trials_in_virtual_time_are_the_same_to_the_bit_or_they_differ() {
     let then = again(1, in_virtual_time);
     let ((_a, then), (_b, mut now)) = (stored(&then), stored(&then));
-    let gate = |now: &ResultSet| gate(&then, now, Some(By::Trials)).unwrap();
-    assert_eq!(gate(&now).failing(FailOn::Difference).count(), 0);
+    let gate = |now: &ResultSet| judge_gate(&then, now, Some(By::Trials)).unwrap();
+    assert_eq!(gate(&now).failing_checks(FailOn::Difference).count(), 0);
     let metric = then.experiment.workloads[0].metrics[0].clone();
     let trial = now.trials.iter_mut().find(|s| s.trial.place.cell == 0);
     let metrics = &mut trial.unwrap().trial.result.metrics;
     let figure = metrics.iter_mut().find(|m| m.metric == metric).unwrap();
     figure.value = f64::from_bits(figure.value.to_bits() + 1);
     let found = gate(&now);
-    let calls: Vec<_> = found.failing(FailOn::Difference).collect();
+    let calls: Vec<_> = found.failing_checks(FailOn::Difference).collect();
     assert_eq!(calls.len(), 1, "{calls:?}");
     assert_eq!((calls[0].call, &calls[0].metric), (Call::Changed, &metric));
-    assert_eq!(found.failing(FailOn::Regression).count(), 0);
+    assert_eq!(found.failing_checks(FailOn::Regression).count(), 0);
 }
 
 /// Call, ratio and figures by trials where the first metric that decides has these values in the
@@ -143,9 +150,9 @@ fn call_by_trials(better: Better, before: &[f64], after: &[f64]) -> (Call, Optio
         (dir, results, metric)
     };
     let ((_a, then, metric), (_b, now, _)) = (with(before), with(after));
-    let found = gate(&then, &now, Some(By::Trials)).unwrap();
+    let found = judge_gate(&then, &now, Some(By::Trials)).unwrap();
     let check = found.checks.iter().find(|c| c.metric == metric).unwrap();
-    let text = found.text(FailOn::Regression, 100);
+    let text = found.to_text(FailOn::Regression, 100);
     assert!(!text.contains("inf%") && !text.contains("NaN"), "{text}");
     (check.call, check.ratio, check.figures.clone())
 }
@@ -185,7 +192,7 @@ fn trials_of_another_seed_had_other_work() {
         stored(&again(1, in_virtual_time)),
         stored(&again(2, in_virtual_time)),
     );
-    let error = gate(&then, &now, Some(By::Trials)).unwrap_err();
+    let error = judge_gate(&then, &now, Some(By::Trials)).unwrap_err();
     assert_eq!(error, GateError::OtherSeed(1, 2));
 }
 
@@ -194,22 +201,22 @@ fn a_block_that_is_missing_is_unknown() {
     let then = again(1, in_virtual_time);
     let ((_a, then), (_b, mut now)) = (stored(&then), stored(&then));
     now.trials.truncate(now.trials.len() / 2);
-    let gate = gate(&then, &now, Some(By::Trials)).unwrap();
-    assert!(gate.failing(FailOn::Unknown).count() > 0);
+    let gate = judge_gate(&then, &now, Some(By::Trials)).unwrap();
+    assert!(gate.failing_checks(FailOn::Unknown).count() > 0);
 }
 
 #[test]
 fn junit_and_markdown_have_every_check() {
     let gate = judged(&again(99, batch_is_slower), None).unwrap();
-    let junit = gate.junit(FailOn::Regression).unwrap();
+    let junit = gate.to_junit(FailOn::Regression).unwrap();
     assert_eq!(junit.matches("<testcase").count(), gate.checks.len());
-    let failing = gate.failing(FailOn::Regression).count();
+    let failing = gate.failing_checks(FailOn::Regression).count();
     assert_eq!(junit.matches("<failure").count(), failing);
-    let markdown = gate.markdown(FailOn::Regression);
+    let markdown = gate.to_markdown(FailOn::Regression);
     assert!(markdown.starts_with("# ") && markdown.contains(": failed"));
     assert_eq!(markdown.matches("**regression**").count(), failing);
     for width in [60, 80, 120] {
-        let text = gate.text(FailOn::Regression, width);
+        let text = gate.to_text(FailOn::Regression, width);
         assert!(text.lines().all(|l| l.chars().count() <= width), "{text}");
     }
 }

@@ -1,34 +1,34 @@
 //! The answer of a gate for the terminal.
 
 use super::{Check, FailOn, Gate};
-use crate::columns::{Align, Columns, wrap};
-use crate::quantity::{change, interval, percent};
+use crate::columns::{Align, Columns, wrap_text};
+use crate::quantity::{format_change, format_interval, format_percent};
 
 const INDENT: usize = 2;
 const WIDTHS: std::ops::RangeInclusive<usize> = 60..=120;
 
 impl Gate {
     /// Answer for a terminal of so many columns: what fails first.
-    pub fn text(&self, fail_on: FailOn, width: usize) -> String {
+    pub fn to_text(&self, fail_on: FailOn, width: usize) -> String {
         let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
-        let failing: Vec<&Check> = self.failing(fail_on).collect();
-        let answer = format!("{}: {}", self.answer(fail_on), self.summary());
-        let mut lines = wrap(&answer, width, 0, INDENT);
+        let failing: Vec<&Check> = self.failing_checks(fail_on).collect();
+        let answer = format!("{}: {}", self.answer_words(fail_on), self.summary_line());
+        let mut lines = wrap_text(&answer, width, 0, INDENT);
         let about = format!(
             "{}: {} against {}, by {}; smallest effect {} %; {}",
             self.experiment,
             self.new,
             self.stored,
             self.by.as_str(),
-            percent(self.smallest_effect),
+            format_percent(self.smallest_effect),
             self.error_rate()
         );
-        lines.extend(wrap(&about, width, 0, INDENT));
+        lines.extend(wrap_text(&about, width, 0, INDENT));
         for note in self.lacks.iter().chain(&self.notes) {
-            lines.extend(wrap(&format!("- {note}"), width, 0, INDENT));
+            lines.extend(wrap_text(&format!("- {note}"), width, 0, INDENT));
         }
         lines.push(String::new());
-        let others = self.checks.iter().filter(|c| !fail_on.fails(c.call));
+        let others = self.checks.iter().filter(|c| !fail_on.is_failure(c.call));
         let ordered: Vec<&Check> = failing.iter().copied().chain(others).collect();
         lines.extend(table(&ordered, width));
         lines.join("\n") + "\n"
@@ -45,28 +45,30 @@ fn table(checks: &[&Check], width: usize) -> Vec<String> {
             check.cell.clone(),
             check.metric.clone(),
             check.arm.clone(),
-            moved(check),
+            format_move(check),
             check.figures.clone(),
         ]);
     }
     if columns.natural_width(INDENT) > width {
-        return columns.stacked(INDENT, width);
+        return columns.stacked_lines(INDENT, width);
     }
-    let widths = columns.widths(INDENT, width, &[]);
-    let mut lines = vec![columns.head(INDENT, &widths)];
-    lines.extend(columns.rows(INDENT, &widths, |_, text| text));
+    let widths = columns.fit_widths(INDENT, width, &[]);
+    let mut lines = vec![columns.head_line(INDENT, &widths)];
+    lines.extend(columns.row_lines(INDENT, &widths, |_, text| text));
     lines
 }
 
 /// `+3.2% [+1.0%, +5.4%]`.
-pub(super) fn moved(check: &Check) -> String {
+pub(super) fn format_move(check: &Check) -> String {
     if let Some(difference) = &check.difference {
         return difference.in_words();
     }
     let bounds = check.low.zip(check.high);
     match (check.ratio, bounds) {
-        (Some(ratio), Some((low, high))) => format!("{} {}", change(ratio), interval(low, high)),
-        (Some(ratio), None) => change(ratio),
+        (Some(ratio), Some((low, high))) => {
+            format!("{} {}", format_change(ratio), format_interval(low, high))
+        }
+        (Some(ratio), None) => format_change(ratio),
         (None, _) => "-".to_owned(),
     }
 }

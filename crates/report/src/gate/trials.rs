@@ -1,6 +1,6 @@
 //! Trials of runs in virtual time, one by one: the same work gives the same figures to the bit.
 
-use super::judged::direction;
+use super::judged::better_direction;
 use super::{Call, Check, GateError};
 use crate::compare::matched::Matched;
 use crate::quantity::with_unit;
@@ -12,7 +12,7 @@ use std::fs;
 /// Name of a check on all that decides nothing.
 const REST: &str = "all else";
 
-pub fn checks(
+pub fn check_trials(
     matched: &Matched,
     stored: &ResultSet,
     new: &ResultSet,
@@ -69,7 +69,7 @@ fn of_arm(stored: &ResultSet, cell: usize, arm: usize, pairs: &[Pair]) -> Vec<Ch
         .metrics
         .iter()
         .filter_map(|metric| {
-            let better = direction(stored, metric).unwrap_or(Better::Neither);
+            let better = better_direction(stored, metric).unwrap_or(Better::Neither);
             let (ratio, call, figures) = of_metric(metric, better, smallest, pairs)?;
             Some(check(cell, metric, better, arm, ratio, call, figures))
         })
@@ -125,7 +125,7 @@ fn of_metric(
         }
         logs.push(log_ratio(before, after));
     }
-    let blocks = crate::quantity::count(pairs.len(), "block");
+    let blocks = crate::quantity::format_count(pairs.len(), "block");
     let Some(first) = differing.first() else {
         return Some((Some(1.0), Call::Same, format!("identical in {blocks}")));
     };
@@ -182,7 +182,7 @@ fn rest(deciding: &[String], pairs: &[Pair]) -> (Call, String) {
             return (Call::Changed, format!("{name} differs in block {block}"));
         }
     }
-    let blocks = crate::quantity::count(pairs.len(), "block");
+    let blocks = crate::quantity::format_count(pairs.len(), "block");
     (Call::Same, format!("identical in {blocks}"))
 }
 

@@ -1,6 +1,6 @@
 //! Arms in words: what each of them is, what all have in common, and which of them is to be taken.
 
-use crate::table::across::between::held;
+use crate::table::across::between::verdict_among_all;
 use crate::table::{ArmInfo, Comparison, Table, Verdict};
 use crate::words;
 
@@ -9,12 +9,12 @@ const MOST_METRICS: usize = 3;
 
 /// Definition of each arm whose name does not say all: `Arm rusty: scx_rusty -k (scx_rusty 1.1.4,
 /// sha256 0123456789ab)`.
-pub fn definitions(table: &Table) -> Vec<String> {
+pub fn define_arms(table: &Table) -> Vec<String> {
     table
         .arms
         .iter()
         .filter(|arm| !arm.aa)
-        .filter_map(|arm| Some((arm, definition(table, arm)?)))
+        .filter_map(|arm| Some((arm, define_arm(table, arm)?)))
         .map(|(arm, what)| format!("{} {}: {what}", label(arm), arm.name))
         .collect()
 }
@@ -27,7 +27,7 @@ fn label(arm: &ArmInfo) -> &'static str {
 }
 
 /// Definition of an arm beyond its name and beyond what all arms have; none where there is nothing to add.
-pub fn definition(table: &Table, arm: &ArmInfo) -> Option<String> {
+pub fn define_arm(table: &Table, arm: &ArmInfo) -> Option<String> {
     let common = &table.experiment.in_all_arms;
     let parts = arm.summary.split(" + ");
     let parts: Vec<&str> = parts
@@ -72,7 +72,7 @@ fn is_nice(arm: &ArmInfo) -> bool {
 
 /// How the arms compare with each other, a sentence for each deciding metric of a cell: `Among the arms,
 /// in p99 of requests: nice19 and idle cannot be told apart; both are better than batch.`
-pub fn among(table: &Table) -> Vec<String> {
+pub fn describe_ranking(table: &Table) -> Vec<String> {
     let between = &table.across.between;
     let of_one = |a: &Comparison, b: &Comparison| {
         (&a.workload, &a.load, &a.metric) == (&b.workload, &b.load, &b.metric)
@@ -93,7 +93,7 @@ pub fn among(table: &Table) -> Vec<String> {
             true => format!(" in {} {}", first.workload, first.load),
             false => String::new(),
         };
-        let what = words::metric(&first.metric);
+        let what = words::metric_name(&first.metric);
         let smallest = table.experiment.smallest_effect;
         format!(
             "Among the arms, {what}{place}: {}.",
@@ -153,8 +153,8 @@ impl<'a> Group<'a, '_> {
                 c.arm == arm && c.baseline == other,
                 c.arm == other && c.baseline == arm,
             ) {
-                (true, _) => Some(held(c)),
-                (_, true) => Some(match held(c) {
+                (true, _) => Some(verdict_among_all(c)),
+                (_, true) => Some(match verdict_among_all(c) {
                     Verdict::Better => Verdict::Worse,
                     Verdict::Worse => Verdict::Better,
                     even => even,

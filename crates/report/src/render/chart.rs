@@ -7,11 +7,11 @@ mod bars;
 mod labelled;
 mod turns;
 
-pub use bars::{Pair, Place, pairs};
-pub use labelled::{Labelled, Series, labelled};
-pub use turns::{evidence, halves, turns};
+pub use bars::{Pair, Place, draw_pairs};
+pub use labelled::{Labelled, Series, draw_labelled};
+pub use turns::{draw_evidence, draw_halves, draw_turns};
 
-use crate::quantity::{change, with_unit};
+use crate::quantity::{format_change, with_unit};
 use crate::render::histogram::{Curve, MEDIAN};
 use kuva::prelude::{
     Layout, LinePlot, LineStyle, MarkerShape, Plot, ReferenceLine, ScatterPlot, ShadedRegion,
@@ -40,7 +40,7 @@ pub struct PercentileLine {
 
 /// Latency over percentile, from the median on; faint lines are single blocks. None without
 /// points.
-pub fn percentiles(lines: &[PercentileLine], label: &str) -> Option<String> {
+pub fn draw_percentiles(lines: &[PercentileLine], label: &str) -> Option<String> {
     let placed: Vec<PercentileLine> = lines.iter().map(PercentileLine::placed).collect();
     let lines = placed.as_slice();
     let mut plots = Vec::new();
@@ -118,7 +118,7 @@ pub struct BlockDots {
 
 /// The ratio of every block in the order of time, with the band of changes that do
 /// not matter. Blocks are independent, so no line joins them. None without points.
-pub fn blocks(arms: &[BlockDots], metric: &str, smallest_effect: f64) -> Option<String> {
+pub fn draw_blocks(arms: &[BlockDots], metric: &str, smallest_effect: f64) -> Option<String> {
     let points = || arms.iter().flat_map(|arm| &arm.points);
     let plots: Vec<Plot> = arms.iter().map(dots).collect();
     let last = points().map(|p| p.0).fold(1.0, f64::max);
@@ -143,7 +143,7 @@ fn changes_up(
     let (low, high) = with_no_change(ratios, smallest_effect);
     let layout = layout
         .with_y_label(format!("change of {metric}"))
-        .with_y_tick_format(custom(tick))
+        .with_y_tick_format(custom(tick_label))
         .with_shaded_region(band(smallest_effect))
         .with_reference_line(ReferenceLine::horizontal(1.0).with_color("var(--axis)"));
     match high / low > WIDE {
@@ -164,8 +164,8 @@ fn with_no_change(ratios: impl Iterator<Item = f64>, smallest_effect: f64) -> (f
 }
 
 /// A change on an axis: `+5%`, `0`.
-pub fn tick(ratio: f64) -> String {
-    match change(ratio).as_str() {
+pub fn tick_label(ratio: f64) -> String {
+    match format_change(ratio).as_str() {
         "0.00%" => "0".to_owned(),
         text => text.replace(".0%", "%"),
     }
@@ -218,7 +218,7 @@ pub struct RateLine {
 
 /// A latency over the offered rate, both on log axes, with each arm's knee as a
 /// vertical line. None without points.
-pub fn rates(lines: &[RateLine], label: &str) -> Option<String> {
+pub fn draw_rates(lines: &[RateLine], label: &str) -> Option<String> {
     let points = || lines.iter().flat_map(|line| line.runs.iter().flatten());
     let low = points().map(|(_, e)| e.low).fold(f64::INFINITY, f64::min);
     let high = points().map(|(_, e)| e.high).fold(0.0, f64::max);
@@ -348,7 +348,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// An estimate without an interval.
-    pub fn exact(value: f64) -> Self {
+    pub fn without_interval(value: f64) -> Self {
         Estimate {
             ratio: value,
             low: value,
@@ -382,7 +382,7 @@ pub fn trade_off(
     let margin = 0.05 * (right - left);
     let layout = Layout::auto_from_plots(&plots)
         .with_x_label(format!("change of {}", labels.0))
-        .with_x_tick_format(custom(tick))
+        .with_x_tick_format(custom(tick_label))
         .with_x_axis_min(left - margin)
         .with_x_axis_max(right + margin)
         .with_shaded_region(wide)
@@ -401,8 +401,8 @@ fn cross(point: &TradeOff) -> Plot {
     let label = format!(
         "{}: throughput {}, latency {}",
         point.name,
-        change(throughput.ratio),
-        change(latency.ratio)
+        format_change(throughput.ratio),
+        format_change(latency.ratio)
     );
     let cross = ScatterPlot::new()
         .with_data([(throughput.ratio, latency.ratio)])
@@ -420,7 +420,7 @@ fn dots(arm: &BlockDots) -> Plot {
     let labels = arm
         .points
         .iter()
-        .map(|(block, ratio)| format!("{}, block {block}: {}", arm.name, change(*ratio)));
+        .map(|(block, ratio)| format!("{}, block {block}: {}", arm.name, format_change(*ratio)));
     labelled_dots(arm, 4.5, labels)
 }
 
@@ -573,7 +573,7 @@ mod tests {
         };
         let places: Vec<f64> = line.placed().merged.iter().map(|point| point.0).collect();
         assert_eq!(places, [0.0, 1.0, 2.0]);
-        let svg = percentiles(&[line], "request latency").unwrap();
+        let svg = draw_percentiles(&[line], "request latency").unwrap();
         assert!(
             svg.contains(">50%<") && svg.contains(">request latency<"),
             "{svg}"
@@ -601,8 +601,8 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_no_picture() {
-        assert_eq!(percentiles(&[], "latency"), None);
-        assert_eq!(blocks(&[], "wakeup_p99", 0.02), None);
+        assert_eq!(draw_percentiles(&[], "latency"), None);
+        assert_eq!(draw_blocks(&[], "wakeup_p99", 0.02), None);
     }
 
     #[test]
@@ -612,7 +612,7 @@ mod tests {
             name: "rusty".to_owned(),
             points: vec![(1.0, 0.55), (2.0, 0.62)],
         };
-        let svg = blocks(&[arm], "wakeup_p99", 0.05).unwrap();
+        let svg = draw_blocks(&[arm], "wakeup_p99", 0.05).unwrap();
         assert!(svg.contains(">0<") && svg.contains("var(--band)"), "{svg}");
         let far = |ratio: f64| Estimate {
             ratio,
@@ -671,7 +671,7 @@ mod tests {
             knee_per_sec: Some(2e3),
         };
         let count = |line: RateLine, what: &str| {
-            let svg = rates(&[line], "request_p99").unwrap();
+            let svg = draw_rates(&[line], "request_p99").unwrap();
             svg.matches(what).count()
         };
         assert_eq!(count(line.clone(), HOLLOW_STROKE), 1);
@@ -690,7 +690,7 @@ mod tests {
             name: "batch".to_owned(),
             points: vec![(1.0, 1.1), (2.0, 0.9)],
         };
-        let svg = blocks(&[arm], "wakeup_p99", 0.02).unwrap();
+        let svg = draw_blocks(&[arm], "wakeup_p99", 0.02).unwrap();
         assert!(svg.contains("var(--arm-3)"));
         assert!(svg.contains("viewBox=\"0 0 520 280\""));
         assert!(svg.contains("batch, block 2: -10.0%"));

@@ -5,7 +5,8 @@
 //! know what it costs.
 
 use crate::quantity::{
-    about, count, difference, difference_in_unit, differences, signed_with_unit,
+    describe_difference, describe_differences, difference_in_unit, format_count, format_rough_time,
+    signed_with_unit,
 };
 use crate::table::across::paid::{self, Paid};
 use crate::table::why::Change;
@@ -18,21 +19,21 @@ const MOST_NAMED: usize = 3;
 
 /// One sentence for each arm: `rusty is better: p99 of wakeups 44 % lower (30 to 56 %);
 /// not decided: requests per second, about 4 minutes more would.`
-pub fn sentences(table: &Table) -> Vec<String> {
-    let said = table.tallies.iter().map(|tally| sentence(table, tally));
+pub fn arm_sentences(table: &Table) -> Vec<String> {
+    let said = table.tallies.iter().map(|tally| arm_sentence(table, tally));
     said.collect()
 }
 
 /// The sentence of one arm.
-pub fn sentence(table: &Table, tally: &Tally) -> String {
-    parts(table, tally).join(" ")
+pub fn arm_sentence(table: &Table, tally: &Tally) -> String {
+    sentence_parts(table, tally).join(" ")
 }
 
 /// The sentence of one arm in its parts: what is better, what is worse, and so on.
-pub fn parts(table: &Table, tally: &Tally) -> Vec<String> {
+pub fn sentence_parts(table: &Table, tally: &Tally) -> Vec<String> {
     match (tally.aa, tally.total()) {
-        (true, _) => vec![words::aa(tally)],
-        (false, 0) => vec![words::tally(tally)],
+        (true, _) => vec![words::aa_sentence(tally)],
+        (false, 0) => vec![words::tally_line(tally)],
         (false, _) => Conclusion::of(table, &tally.arm).parts(tally),
     }
 }
@@ -82,7 +83,7 @@ impl<'a> Conclusion<'a> {
             self.paid(&tally.arm, paid::WORK, "work"),
             match tally.cells_not_measured {
                 0 => None,
-                cells => Some(format!("{} not measured", count(cells, "cell"))),
+                cells => Some(format!("{} not measured", format_count(cells, "cell"))),
             },
         ]
         .into_iter()
@@ -126,7 +127,7 @@ impl<'a> Conclusion<'a> {
         let (ns, time) = (self.table.took_ns as f64, more_time(&found));
         let took = match self.table.took_ns {
             0 => String::new(),
-            _ => format!(" in {}", about(ns)),
+            _ => format!(" in {}", format_rough_time(ns)),
         };
         let of = found.len();
         let label = format!("no difference was found{took}; if there is one, it is at most");
@@ -204,7 +205,7 @@ impl<'a> Conclusion<'a> {
     ) -> Option<String> {
         let all = found.len();
         if all > MOST_NAMED {
-            let size = |f: &Found| f.comparison.size();
+            let size = |f: &Found| f.comparison.change_size();
             found.sort_by(|a, b| size(b).total_cmp(&size(a)));
             found.truncate(MOST_NAMED);
         }
@@ -219,8 +220,12 @@ impl<'a> Conclusion<'a> {
         let metric = &found.comparison.metric;
         let has = |cell: &&CellTable| cell.comparisons.iter().any(|c| c.metric == *metric);
         match self.table.cells.iter().filter(has).count() {
-            1 => format!("{}{said}", words::metric(metric)),
-            _ => format!("{}{said} in {}", words::metric(metric), found.cell.name),
+            1 => format!("{}{said}", words::metric_name(metric)),
+            _ => format!(
+                "{}{said} in {}",
+                words::metric_name(metric),
+                found.cell.name
+            ),
         }
     }
 }
@@ -230,9 +235,9 @@ fn paid_in_words(change: &Change) -> Option<String> {
     let Change::Ratio(estimate) = change else {
         return None;
     };
-    let by = difference(estimate.mean);
+    let by = describe_difference(estimate.mean);
     Some(match estimate.interval {
-        Some((low, high)) => format!("{by} ({})", differences(low, high)),
+        Some((low, high)) => format!("{by} ({})", describe_differences(low, high)),
         None => by,
     })
 }
@@ -245,7 +250,7 @@ fn sized(c: &Comparison) -> String {
     };
     let by = match &c.difference {
         Some(found) => difference_in_unit(found.value, &c.unit),
-        None => c.ratio.map_or_else(String::new, difference),
+        None => c.ratio.map_or_else(String::new, describe_difference),
     };
     match span(c) {
         Some(span) => format!("{by} ({span}){star}"),
@@ -264,7 +269,7 @@ fn at_most(c: &Comparison) -> Option<String> {
         }
         None => {
             let (low, high) = c.low.zip(c.high)?;
-            (low < 1.0 && high > 1.0).then(|| [low, high].map(difference))
+            (low < 1.0 && high > 1.0).then(|| [low, high].map(describe_difference))
         }
     }?;
     Some(format!("{high} or {low}"))
@@ -291,7 +296,10 @@ fn span(c: &Comparison) -> Option<String> {
             let [low, high] = [ends.0, ends.1].map(|end| signed_with_unit(end, &c.unit));
             format!("{low} to {high}")
         }),
-        None => c.low.zip(c.high).map(|(low, high)| differences(low, high)),
+        None => c
+            .low
+            .zip(c.high)
+            .map(|(low, high)| describe_differences(low, high)),
     }
 }
 
@@ -303,8 +311,8 @@ fn more_time(open: &[Found]) -> Option<(String, usize)> {
     let times: Vec<words::MoreTime> = times.collect();
     let slowest = times.iter().max_by(|a, b| a.ns.total_cmp(&b.ns))?;
     let about = match times.iter().any(|time| time.at_least) {
-        true => format!("more than {} more", about(slowest.ns)),
-        false => format!("about {} more", about(slowest.ns)),
+        true => format!("more than {} more", format_rough_time(slowest.ns)),
+        false => format!("about {} more", format_rough_time(slowest.ns)),
     };
     Some((about, times.len()))
 }
@@ -315,9 +323,9 @@ pub fn better_beside(table: &Table) -> Vec<(&CellTable, &Comparison)> {
     let mut found: Vec<(&CellTable, &Comparison)> = table
         .cells
         .iter()
-        .flat_map(|cell| cell.further().map(move |c| (cell, c)))
+        .flat_map(|cell| cell.further_comparisons().map(move |c| (cell, c)))
         .filter(|(_, c)| !c.aa && c.verdict == Verdict::Better && c.better != Better::Neither)
         .collect();
-    found.sort_by(|(_, a), (_, b)| b.size().total_cmp(&a.size()));
+    found.sort_by(|(_, a), (_, b)| b.change_size().total_cmp(&a.change_size()));
     found
 }

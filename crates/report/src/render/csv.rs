@@ -30,16 +30,16 @@ const HEAD: [&str; 15] = [
     "value",
 ];
 
-pub fn render(results: &ResultSet) -> Result<String, ReportError> {
+pub fn render_trials(results: &ResultSet) -> Result<String, ReportError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEAD)?;
     for stored in &results.trials {
         write_trial(&mut writer, results, stored)?;
     }
-    written(writer)
+    finish_csv(writer)
 }
 
-pub fn written(writer: csv::Writer<Vec<u8>>) -> Result<String, ReportError> {
+pub fn finish_csv(writer: csv::Writer<Vec<u8>>) -> Result<String, ReportError> {
     let bytes = writer
         .into_inner()
         .map_err(|error| ReportError::Csv(error.into_error().into()))?;
@@ -76,7 +76,7 @@ const HEAD_OF_COMPARISONS: [&str; 26] = [
 ];
 
 /// One row a comparison. What has no value is empty.
-pub fn comparisons(table: &Table) -> Result<String, ReportError> {
+pub fn render_comparisons(table: &Table) -> Result<String, ReportError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEAD_OF_COMPARISONS)?;
     for cell in &table.cells {
@@ -84,20 +84,20 @@ pub fn comparisons(table: &Table) -> Result<String, ReportError> {
             writer.write_record(columns_of_comparison(&cell.name, comparison))?;
         }
     }
-    written(writer)
+    finish_csv(writer)
 }
 
 fn columns_of_comparison(cell: &str, c: &Comparison) -> [String; 26] {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     [
-        text(cell),
-        text(&c.workload),
+        escape_text(cell),
+        escape_text(&c.workload),
         c.load.clone(),
-        text(&c.metric),
-        text(&c.unit),
+        escape_text(&c.metric),
+        escape_text(&c.unit),
         direction(c.better),
-        text(&c.baseline),
-        text(&c.arm),
+        escape_text(&c.baseline),
+        escape_text(&c.arm),
         c.deciding.to_string(),
         c.aa.to_string(),
         number(c.baseline_level),
@@ -109,13 +109,13 @@ fn columns_of_comparison(cell: &str, c: &Comparison) -> [String; 26] {
         number(c.difference.as_ref().and_then(|found| found.low)),
         number(c.difference.as_ref().and_then(|found| found.high)),
         c.confidence.to_string(),
-        words::verdict(c).to_owned(),
+        words::verdict_word(c).to_owned(),
         c.survives_ebh
             .map_or_else(String::new, |holds| holds.to_string()),
         number(c.e_value),
         c.blocks.to_string(),
         number(c.blocks_needed.map(f64::from)),
-        text(&c.notes.join("; ")),
+        escape_text(&c.notes.join("; ")),
         c.withdrawn
             .map_or_else(String::new, |was| was.as_str().to_owned()),
     ]
@@ -135,7 +135,7 @@ fn write_trial(
     for measured in metrics {
         let better = direction(measured.better);
         let value = measured.value.to_string();
-        let (metric, unit) = (text(&measured.metric), text(&measured.unit));
+        let (metric, unit) = (escape_text(&measured.metric), escape_text(&measured.unit));
         writer.write_record(place.iter().chain([&metric, &unit, &better, &value]))?;
     }
     if metrics.is_empty() {
@@ -150,23 +150,23 @@ fn columns_of_trial(results: &ResultSet, stored: &StoredTrial) -> [String; 11] {
     let cell = results.plan.cells.get(trial.place.cell);
     let workload = cell.and_then(|c| results.experiment.workloads.get(c.workload));
     [
-        text(&trial.cell),
-        workload.map_or(String::new(), |w| text(&w.name)),
+        escape_text(&trial.cell),
+        workload.map_or(String::new(), |w| escape_text(&w.name)),
         cell.map_or(String::new(), |c| results.load_in_words(c)),
-        text(&trial.arm),
+        escape_text(&trial.arm),
         (trial.place.arm == results.experiment.baseline).to_string(),
         trial.place.block.to_string(),
         trial.attempt.to_string(),
         trial.place.index.to_string(),
         trial.result.state.name().to_owned(),
-        text(trial.result.state.why().unwrap_or_default()),
+        escape_text(trial.result.state.why().unwrap_or_default()),
         trial.result.started_unix_ns.to_string(),
     ]
 }
 
 /// Line ends stay, within quotation marks.
-pub fn text(text: &str) -> String {
-    let text = printable::lines(text);
+pub fn escape_text(text: &str) -> String {
+    let text = printable::clean_lines(text);
     match text.starts_with(['=', '+', '-', '@', '\t']) {
         true => format!("'{text}"),
         false => text.into_owned(),

@@ -5,7 +5,7 @@
 use crate::render::histogram::map_groups;
 use hdrhistogram::Histogram;
 use results::ResultSet;
-use results::files::plain;
+use results::files::plain_name;
 
 /// Steps for each halving of the distance to 100 %, the default of the plotter.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
@@ -20,12 +20,12 @@ pub struct ReportFile {
 }
 
 /// All distributions of the results, by cell, latency and arm.
-pub fn files(results: &ResultSet) -> Vec<ReportFile> {
+pub fn hgrm_files(results: &ResultSet) -> Vec<ReportFile> {
     map_groups(results, |group, merged| {
         let cell = &results.plan.cells[group.cell].name;
         let arm = &results.experiment.arms[group.arm].name;
         ReportFile {
-            name: plain(&format!("{cell}-{}-{arm}.hgrm", group.name)),
+            name: plain_name(&format!("{cell}-{}-{arm}.hgrm", group.name)),
             text: distribution(&merged.histogram),
         }
     })

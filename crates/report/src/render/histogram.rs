@@ -3,7 +3,7 @@
 //! The trials of an arm are merged for pictures and export only: no interval and
 //! no verdict comes from pooled samples. Values are nanoseconds.
 
-use crate::hlog::{FEWEST_BEYOND, add_log, count_intervals, empty, intervals};
+use crate::hlog::{FEWEST_BEYOND, add_log, count_intervals, new_histogram, read_intervals};
 use hdrhistogram::Histogram;
 use results::{ResultSet, StoredTrial};
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ impl OverTime {
         }
         let index = interval / self.width;
         if self.pooled.len() <= index {
-            self.pooled.resize_with(index + 1, empty);
+            self.pooled.resize_with(index + 1, new_histogram);
         }
         Ok(&mut self.pooled[index])
     }
@@ -90,7 +90,7 @@ impl OverTime {
     }
 
     /// (number of the interval, p99) of those with enough samples for it.
-    pub fn p99(&self) -> Vec<(f64, f64)> {
+    pub fn p99_points(&self) -> Vec<(f64, f64)> {
         const ENOUGH: f64 = 100.0 * FEWEST_BEYOND;
         let middle = (self.width as f64 + 1.0) / 2.0;
         let placed = self.pooled.iter().enumerate();
@@ -177,7 +177,7 @@ fn merge(group: &Group) -> Merged {
     let every = group.logs.len().div_ceil(MOST_BLOCKS).max(1);
     let mut buffer = Vec::new();
     let mut merged = Merged {
-        histogram: empty(),
+        histogram: new_histogram(),
         blocks: Vec::new(),
         over_time: OverTime::new(),
         problems: Vec::new(),
@@ -203,22 +203,22 @@ impl Merged {
     fn add(&mut self, path: &Path, drawn: bool, buffer: &mut Vec<u8>) -> Result<(), String> {
         let text = results::files::read(path).map_err(|e| e.to_string())?;
         if count_intervals(&text) >= FEWEST_INTERVALS {
-            for (index, interval) in intervals(&text).enumerate() {
+            for (index, interval) in read_intervals(&text).enumerate() {
                 interval?.add_to(self.over_time.at(index)?, buffer)?;
             }
         }
         if !drawn {
             return add_log(&text, &mut self.histogram, buffer);
         }
-        let mut one = empty();
+        let mut one = new_histogram();
         add_log(&text, &mut one, buffer)?;
-        self.blocks.push(curve(&one));
+        self.blocks.push(percentile_curve(&one));
         self.histogram.add(one).map_err(|e| e.to_string())
     }
 }
 
 /// The percentile curve, as far as enough samples lie beyond it.
-pub fn curve(histogram: &Histogram<u64>) -> Curve {
+pub fn percentile_curve(histogram: &Histogram<u64>) -> Curve {
     let samples = histogram.len() as f64;
     let end = (samples / FEWEST_BEYOND).log10();
     let step = 1.0 / f64::from(POINTS_PER_DECADE);
@@ -252,9 +252,9 @@ mod tests {
 
     #[test]
     fn a_curve_ends_where_too_few_samples_lie_beyond() {
-        let mut histogram = empty();
+        let mut histogram = new_histogram();
         (1..=1000).for_each(|value| histogram.saturating_record(value));
-        let points = curve(&histogram);
+        let points = percentile_curve(&histogram);
         // 99 % of 1000 samples leaves 10 beyond, 99.9 % leaves one.
         assert_eq!(points.first(), Some(&(MEDIAN, 500.0)));
         assert_eq!(points.last().map(|point| point.0), Some(2.0));
@@ -263,9 +263,9 @@ mod tests {
 
     #[test]
     fn a_curve_gives_the_quantiles_of_the_histogram() {
-        let mut histogram = empty();
+        let mut histogram = new_histogram();
         (1..=100_000u64).for_each(|n| histogram.saturating_record(n * n));
-        for (x, value) in curve(&histogram) {
+        for (x, value) in percentile_curve(&histogram) {
             let quantile = 1.0 - 10f64.powf(-x);
             let expected = histogram.value_at_quantile(quantile) as f64;
             assert!(
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn intervals_without_enough_samples_are_left_out_over_time() {
         let of = |samples: u64| {
-            let mut histogram = empty();
+            let mut histogram = new_histogram();
             (0..samples).for_each(|_| histogram.saturating_record(7));
             histogram
         };
@@ -286,7 +286,7 @@ mod tests {
             width: 1,
             pooled: vec![of(1_000), of(999), of(5_000)],
         };
-        assert_eq!(over_time.p99(), [(1.0, 7.0), (3.0, 7.0)]);
+        assert_eq!(over_time.p99_points(), [(1.0, 7.0), (3.0, 7.0)]);
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
             histogram.saturating_record_n(1 + interval as u64 / 500, 500);
         }
         assert_eq!(over_time.width, 16);
-        let points = over_time.p99();
+        let points = over_time.p99_points();
         assert_eq!(points.len(), 63);
         assert_eq!(points[0], (8.5, 1.0));
         assert_eq!(points[62], (1000.5, 2.0));
@@ -307,10 +307,10 @@ mod tests {
 
     #[test]
     fn too_few_samples_have_no_curve() {
-        let mut histogram = empty();
-        assert!(curve(&histogram).is_empty());
+        let mut histogram = new_histogram();
+        assert!(percentile_curve(&histogram).is_empty());
         (0..9).for_each(|_| histogram.saturating_record(5));
-        assert!(curve(&histogram).is_empty());
+        assert!(percentile_curve(&histogram).is_empty());
     }
 
     #[test]

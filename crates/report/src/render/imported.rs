@@ -1,8 +1,8 @@
 //! The table that schedtests prints and people post: `case load baseline(std%) compare%(std%)`,
 //! with its signs and its rounding, and an interval and the runs beside it.
 
-use crate::columns::{plain, wrap};
-use crate::quantity::percent;
+use crate::columns::{plain_line, wrap_text};
+use crate::quantity::format_percent;
 use crate::table::Table;
 use crate::table::across::Sequential;
 use crate::table::across::sequential::{Apart, Level, Row};
@@ -13,7 +13,7 @@ pub const METHOD: &str = "runs of one arm one after the other, in the classic la
                           = 0. No verdict: the arm and the time are mixed.";
 
 /// A table for each benchmark, under `width` columns.
-pub fn tables(table: &Table, sequential: &Sequential, width: usize) -> Vec<String> {
+pub fn benchmark_tables(table: &Table, sequential: &Sequential, width: usize) -> Vec<String> {
     let others = table.arms.iter().filter(|arm| !arm.baseline);
     let several = table.arms.len() > 2;
     let mut lines = Vec::new();
@@ -29,7 +29,7 @@ pub fn tables(table: &Table, sequential: &Sequential, width: usize) -> Vec<Strin
                 title = format!("{title}: {} beside {}", arm.name, table.baseline());
             }
             lines.push(String::new());
-            let title = wrap(&title, width, 0, 2);
+            let title = wrap_text(&title, width, 0, 2);
             let longest = title.iter().map(String::len).max().unwrap_or(0);
             lines.extend(title);
             lines.push("=".repeat(longest));
@@ -41,14 +41,14 @@ pub fn tables(table: &Table, sequential: &Sequential, width: usize) -> Vec<Strin
 
 /// `hackbench: hackbench_time`.
 fn heading(row: &Row) -> String {
-    format!("{}: {}", row.benchmark(), row.measured.metric)
+    format!("{}: {}", row.benchmark_name(), row.measured.metric)
 }
 
 fn benchmark(table: &Table, rows: &[(&Row, &Apart)], arm: &str) -> Vec<String> {
     let place = |name: &str| table.arms.iter().position(|arm| arm.name == name);
     let (baseline, arm) = (place(table.baseline()), place(arm));
     let level = |row: &Row, arm: Option<usize>| row.arms.get(arm?).copied().flatten();
-    let interval = format!("{} % interval", percent(table.experiment.confidence));
+    let interval = format!("{} % interval", format_percent(table.experiment.confidence));
     let mut lines = vec![format!(
         "{:<16} {:<9} {:<14} {:<17} {interval}",
         "case", "load", "baseline(std%)", "compare%( std%)"
@@ -79,14 +79,14 @@ fn benchmark(table: &Table, rows: &[(&Row, &Apart)], arm: &str) -> Vec<String> {
 fn case_and_load(row: &Row) -> (String, String) {
     let case = row
         .workload
-        .strip_prefix(row.benchmark())
+        .strip_prefix(row.benchmark_name())
         .unwrap_or(&row.workload);
     let load = row.cell.strip_prefix(&row.workload).unwrap_or_default();
     let shown = |text: &str, other: &str| match text.trim_matches([',', ' ']) {
         "" => other.to_owned(),
-        text => plain(text),
+        text => plain_line(text),
     };
-    (shown(case, &plain(&row.workload)), shown(load, "-"))
+    (shown(case, &plain_line(&row.workload)), shown(load, "-"))
 }
 
 fn cut(text: &str, width: usize) -> String {

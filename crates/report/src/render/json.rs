@@ -66,7 +66,7 @@ pub fn render(table: &Table) -> Result<String, ReportError> {
         experiment: &table.experiment,
         arms: &table.arms,
         summary: &table.tallies,
-        comparisons: table.comparisons().collect(),
+        comparisons: table.all_comparisons().collect(),
         cells: table.cells.iter().map(CellMetrics::from).collect(),
         across: &table.across,
         trials: table.trials,
@@ -74,5 +74,5 @@ pub fn render(table: &Table) -> Result<String, ReportError> {
         warnings: &table.warnings,
         system: &table.system,
     };
-    Ok(doors::shown::json(&document)?.into_string())
+    Ok(doors::shown::json_text(&document)?.into_string())
 }

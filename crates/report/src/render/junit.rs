@@ -3,16 +3,16 @@
 //! was called of an A/A arm is an error of the measurement, as is all that was not measured.
 
 use crate::ReportError;
-use crate::lacks::{Lack, lacks};
+use crate::lacks::{Lack, find_lacks};
 use crate::table::{CellTable, Comparison, Table, Verdict};
 use crate::words;
-use doors::shown::sentence;
+use doors::shown::clean_line;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use results::ResultSet;
 
 pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError> {
     let mut report = Report::new(&table.experiment.name);
-    let lacks = lacks(table, results);
+    let lacks = find_lacks(table, results);
     report.add_test_suites(table.cells.iter().map(|cell| suite(table, cell, &lacks)));
     let of_run = lacks.iter().filter(|lack| lack.cell.is_none());
     let of_run: Vec<TestCase> = of_run.map(|lack| not_measured(&lack.what)).collect();
@@ -26,9 +26,9 @@ pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError>
 
 fn suite(table: &Table, cell: &CellTable, lacks: &[Lack]) -> TestSuite {
     let mut suite = TestSuite::new(&cell.name);
-    suite.add_property(("machine", words::machine(table).as_str()));
-    suite.add_property(("trials", words::trials(&table.trials).as_str()));
-    suite.add_test_cases(cell.deciding().map(|c| case(table, c)));
+    suite.add_property(("machine", words::machine_line(table).as_str()));
+    suite.add_property(("trials", words::count_trials(&table.trials).as_str()));
+    suite.add_test_cases(cell.deciding_comparisons().map(|c| case(table, c)));
     let of_cell = lacks
         .iter()
         .filter(|lack| lack.cell.as_ref() == Some(&cell.name));
@@ -49,7 +49,7 @@ fn case(table: &Table, c: &Comparison) -> TestCase {
 /// What must not pass for something without questions.
 pub(crate) fn not_measured(why: &str) -> TestCase {
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-    status.set_message(sentence(why).into_string());
+    status.set_message(clean_line(why).into_string());
     status.set_type("not measured");
     TestCase::new("measured", status)
 }
@@ -63,21 +63,23 @@ fn status(table: &Table, c: &Comparison) -> TestCaseStatus {
         (Verdict::Unknown, _) => TestCaseStatus::skipped(),
         (Verdict::Better | Verdict::Same, _) => return TestCaseStatus::success(),
     };
-    status.set_message(words::meaning(c, table.experiment.smallest_effect));
+    status.set_message(words::verdict_meaning(c, table.experiment.smallest_effect));
     status.set_type(match c.withdrawn {
         Some(_) => words::marked_verdict(c),
-        None => words::verdict(c).to_owned(),
+        None => words::verdict_word(c).to_owned(),
     });
     status
 }
 
 fn figures(c: &Comparison) -> String {
-    let change = c.change().unwrap_or_else(|| "no change".to_owned());
-    let interval = c.interval().unwrap_or_else(|| "no interval".to_owned());
+    let change = c.format_change().unwrap_or_else(|| "no change".to_owned());
+    let interval = c
+        .format_interval()
+        .unwrap_or_else(|| "no interval".to_owned());
     let notes: String = c.notes.iter().map(|note| format!("\n{note}")).collect();
     format!(
         "{}: {change} {interval}; blocks: {}{notes}",
         words::marked_verdict(c),
-        words::blocks(c)
+        words::blocks_word(c)
     )
 }

@@ -4,11 +4,11 @@
 //!
 //! The requests of all trials of an arm are pooled, so it is a description: no verdict comes of it.
 
-use super::sheet::{Sheet, SheetCell, SheetRow, plain};
+use super::sheet::{Sheet, SheetCell, SheetRow, plain_cell};
 use crate::ReportError;
 use crate::hlog::FEWEST_BEYOND;
-use crate::quantity::thousands;
-use crate::render::csv::{text, written};
+use crate::quantity::format_thousands;
+use crate::render::csv::{escape_text, finish_csv};
 use crate::table::pooled::merged;
 use hdrhistogram::Histogram;
 use model::printable;
@@ -143,7 +143,7 @@ pub fn mcperf(results: &ResultSet) -> String {
         };
         let workload = &results.experiment.workloads[first.workload].name;
         let arm = &results.experiment.arms[first.arm].name;
-        let names = printable::lines(&format!("{workload}, {arm}")).into_owned();
+        let names = printable::clean_lines(&format!("{workload}, {arm}")).into_owned();
         out.push_str(&format!("# {}\n", names.replace('\n', " ")));
         out.push_str(&format!(
             "{:<7} {:>7} {:>7} {:>7}",
@@ -182,8 +182,8 @@ pub fn csv(results: &ResultSet) -> Result<String, ReportError> {
     writer.write_record(head)?;
     for row in rows(results) {
         let mut record = vec![
-            text(&row.cell),
-            text(&results.experiment.arms[row.arm].name),
+            escape_text(&row.cell),
+            escape_text(&results.experiment.arms[row.arm].name),
             row.kind.to_owned(),
             row.trials.to_string(),
             row.requests.to_string(),
@@ -194,7 +194,7 @@ pub fn csv(results: &ResultSet) -> Result<String, ReportError> {
         record.extend([row.per_sec, row.target_per_sec].map(|v| v.to_string()));
         writer.write_record(record)?;
     }
-    written(writer)
+    finish_csv(writer)
 }
 
 /// A sheet for each workload.
@@ -213,7 +213,7 @@ fn sheet(results: &ResultSet, workload: &str, rows: &[&Row]) -> Sheet {
     columns.extend(PERCENTILES.map(|(name, _)| name.to_owned()));
     columns.extend(["QPS", "target"].map(str::to_owned));
     let row = |row: &&Row| {
-        let some = |value: f64| plain(thousands(value), String::new());
+        let some = |value: f64| plain_cell(format_thousands(value), String::new());
         let mut cells: Vec<SheetCell> = [row.mean_us, row.deviation_us, row.least_us]
             .map(some)
             .into();
@@ -240,6 +240,6 @@ fn sheet(results: &ResultSet, workload: &str, rows: &[&Row]) -> Sheet {
 fn too_few() -> SheetCell {
     SheetCell {
         detail: "fewer than ten requests beyond it".to_owned(),
-        ..SheetCell::missing()
+        ..SheetCell::missing_value()
     }
 }

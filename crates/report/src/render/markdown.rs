@@ -3,8 +3,8 @@
 //! Text of results is text here, too: it makes no link, no image, no mention of anyone and
 //! no markup, and a report that is pasted somewhere calls nobody.
 
-use super::sheet::{Moved, Sheet, moved, of_sets, sheets};
-use crate::quantity::{percent, with_unit};
+use super::sheet::{Moved, Sheet, make_sheets, moved_counters, of_sets};
+use crate::quantity::{format_percent, with_unit};
 use crate::render::arms;
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
@@ -14,23 +14,25 @@ pub fn render(table: &Table) -> String {
     let mut out = Vec::new();
     let experiment = &table.experiment;
     let title = experiment.question.as_ref().unwrap_or(&experiment.name);
-    out.push(format!("# {}", escape(title)));
+    out.push(format!("# {}", escape_markdown(title)));
     out.push(String::new());
-    out.extend(table.serious().map(notice));
-    out.extend(bullets(words::summary(table)));
-    out.extend(bullets(arms::definitions(table)));
+    out.extend(table.serious_notices().map(notice));
+    out.extend(bullets(words::summary_sentences(table)));
+    out.extend(bullets(arms::define_arms(table)));
     out.extend(bullets(arms::in_all(table).into_iter().collect()));
     out.extend(not_measured(table));
     out.push(String::new());
-    out.extend(verdicts(table, |cell| cell.deciding().collect()));
-    out.extend(sheets(table).iter().flat_map(sheet));
+    out.extend(verdicts(table, |cell| {
+        cell.deciding_comparisons().collect()
+    }));
+    out.extend(make_sheets(table).iter().flat_map(sheet));
     out.extend(of_sets(table).iter().flat_map(sheet));
     out.extend(folded(
         "Metrics that do not decide, and what else moved",
         further(table),
     ));
     if let Some(certificate) = &table.across.certificate {
-        out.push(fenced(&certificate.text()));
+        out.push(fenced(&certificate.to_text()));
     }
     out.push(about(table));
     let lesser = |n: &&Notice| n.severity != model::Severity::Serious;
@@ -42,21 +44,27 @@ pub fn render(table: &Table) -> String {
 }
 
 fn bullets(lines: Vec<String>) -> impl Iterator<Item = String> {
-    lines.into_iter().map(|line| format!("- {}", escape(&line)))
+    lines
+        .into_iter()
+        .map(|line| format!("- {}", escape_markdown(&line)))
 }
 
 fn not_measured(table: &Table) -> impl Iterator<Item = String> {
     let missing = |cell: &CellTable| {
         let why = words::cell_not_measured(cell)?;
-        Some(format!("- **{}**: {}", escape(&cell.name), escape(&why)))
+        Some(format!(
+            "- **{}**: {}",
+            escape_markdown(&cell.name),
+            escape_markdown(&why)
+        ))
     };
     table.cells.iter().filter_map(missing)
 }
 
 /// What nothing was decided by.
 fn further(table: &Table) -> Vec<String> {
-    let mut lines = verdicts(table, |cell| cell.further().collect());
-    lines.extend(moved(table).iter().flat_map(beside));
+    let mut lines = verdicts(table, |cell| cell.further_comparisons().collect());
+    lines.extend(moved_counters(table).iter().flat_map(beside));
     lines
 }
 
@@ -83,7 +91,7 @@ fn verdicts<'t>(
     if rows.is_empty() {
         return rows;
     }
-    let confidence = percent(table.experiment.confidence);
+    let confidence = format_percent(table.experiment.confidence);
     let mut lines = vec![
         format!(
             "| cell | metric | arm | levels | change | {confidence} % interval | verdict | blocks | evidence |"
@@ -98,10 +106,10 @@ fn verdicts<'t>(
 fn sheet(sheet: &Sheet) -> Vec<String> {
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let heads = sheet.labels.iter().chain(&sheet.columns);
-    let heads: Vec<String> = heads.map(|head| escape(head)).collect();
+    let heads: Vec<String> = heads.map(|head| escape_markdown(head)).collect();
     let rule = heads.iter().map(|_| "---").collect::<Vec<_>>().join("|");
     let mut lines = vec![
-        format!("**{}**", escape(&sheet.title)),
+        format!("**{}**", escape_markdown(&sheet.title)),
         String::new(),
         line(heads),
         format!("|{rule}|"),
@@ -112,18 +120,26 @@ fn sheet(sheet: &Sheet) -> Vec<String> {
             false => format!("({}) {}", cell.text, cell.detail),
         });
         let labels = row.labels.iter().cloned();
-        line(labels.chain(cells).map(|cell| escape(&cell)).collect())
+        line(
+            labels
+                .chain(cells)
+                .map(|cell| escape_markdown(&cell))
+                .collect(),
+        )
     }));
-    let caption = sheet.caption("In brackets");
-    lines.extend([String::new(), escape(&caption), String::new()]);
+    let caption = sheet.full_caption("In brackets");
+    lines.extend([String::new(), escape_markdown(&caption), String::new()]);
     lines
 }
 
 fn beside(moved: &Moved) -> Vec<String> {
     let mut lines: Vec<String> = moved.together.iter().flat_map(sheet).collect();
     if !moved.alone.is_empty() {
-        let others = escape(&moved.others.join("; "));
-        lines.extend([format!("{}: {others}", escape(&moved.alone)), String::new()]);
+        let others = escape_markdown(&moved.others.join("; "));
+        lines.extend([
+            format!("{}: {others}", escape_markdown(&moved.alone)),
+            String::new(),
+        ]);
     }
     lines
 }
@@ -140,13 +156,13 @@ fn row(cell: &CellTable, c: &Comparison) -> String {
     let levels = levels.map(|(baseline, arm)| format!("{baseline} \u{2192} {arm}"));
     format!(
         "| {} | {} | {} | {} | {} | {} | {verdict} | {} | {} |",
-        escape(&cell.title),
-        escape(&c.metric),
-        escape(&c.arm),
-        levels.map_or_else(none, |levels| escape(&levels)),
-        c.change().unwrap_or_else(none),
-        c.interval().unwrap_or_else(none),
-        words::blocks(c),
+        escape_markdown(&cell.title),
+        escape_markdown(&c.metric),
+        escape_markdown(&c.arm),
+        levels.map_or_else(none, |levels| escape_markdown(&levels)),
+        c.format_change().unwrap_or_else(none),
+        c.format_interval().unwrap_or_else(none),
+        words::blocks_word(c),
         words::strength_of(c),
     )
 }
@@ -154,11 +170,11 @@ fn row(cell: &CellTable, c: &Comparison) -> String {
 fn about(table: &Table) -> String {
     format!(
         "Baseline: {}. {}. {}. Measured {} with schedlab {}.\n",
-        escape(table.baseline()),
+        escape_markdown(table.baseline()),
         words::trials_and_time(table),
-        escape(&words::machine(table)),
-        escape(&words::created(&table.experiment)),
-        escape(&table.experiment.tool_version)
+        escape_markdown(&words::machine_line(table)),
+        escape_markdown(&words::created_time(&table.experiment)),
+        escape_markdown(&table.experiment.tool_version)
     )
 }
 
@@ -166,10 +182,13 @@ fn about(table: &Table) -> String {
 fn notice(notice: &Notice) -> String {
     let remedy = match notice.remedy.as_str() {
         "" => String::new(),
-        remedy => format!("\\\n> \u{2192} {}", escape(remedy)),
+        remedy => format!("\\\n> \u{2192} {}", escape_markdown(remedy)),
     };
-    let severity = words::severity(notice.severity);
-    format!("> **{severity}**: {}{remedy}\n", escape(&notice.what))
+    let severity = words::severity_word(notice.severity);
+    format!(
+        "> **{severity}**: {}{remedy}\n",
+        escape_markdown(&notice.what)
+    )
 }
 
 /// A block of code, whose fence is longer than any that is in it.
@@ -182,7 +201,7 @@ fn fenced(text: &str) -> String {
 /// Text that is nothing but itself. Characters that would end a table cell or start markup
 /// get a backslash. What sites make links of after that (`@name`, `scheme://`, `www.`) is
 /// broken up by code spans: a backslash does not keep them from it.
-pub(crate) fn escape(text: &str) -> String {
+pub(crate) fn escape_markdown(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
     let text = one_line(&text);

@@ -27,9 +27,9 @@ use results::ResultSet;
 pub static FORMATS: &[Format] = &[
     Format { name: "text", file: Some("report.txt"), summary: "for the terminal; all details with `--full`", write: |table, results, options| Ok(text::render(table, results, options)) },
     Format { name: "lkml", file: None, summary: "plain text of fixed width for a mailing list", write: |table, _, _| Ok(lkml::render(table)) },
-    Format { name: "csv", file: Some("trials.csv"), summary: "a row for each trial and metric, as CSV", write: |_, results, _| csv::render(results) },
-    Format { name: "comparisons", file: Some("comparisons.csv"), summary: "a row for each comparison, as CSV", write: |table, _, _| csv::comparisons(table) },
-    Format { name: "requests", file: None, summary: "success, mean, p95, goodput and verdict of each arm of services under load, as CSV", write: |table, _, _| requests::csv(table) },
+    Format { name: "csv", file: Some("trials.csv"), summary: "a row for each trial and metric, as CSV", write: |_, results, _| csv::render_trials(results) },
+    Format { name: "comparisons", file: Some("comparisons.csv"), summary: "a row for each comparison, as CSV", write: |table, _, _| csv::render_comparisons(table) },
+    Format { name: "requests", file: None, summary: "success, mean, p95, goodput and verdict of each arm of services under load, as CSV", write: |table, _, _| requests::render_csv(table) },
     Format { name: "latencies", file: None, summary: "average, deviation and percentiles of the requests of each arm at each rate, as CSV", write: |_, results, _| latencies::csv(results) },
     Format { name: "mcperf", file: None, summary: "the same in the columns that `mcperf --scan` prints", write: |_, results, _| Ok(latencies::mcperf(results)) },
     Format { name: "json", file: Some("report.json"), summary: "for programs; `docs/report.schema.json` describes it", write: |table, _, _| json::render(table) },
@@ -55,12 +55,12 @@ pub struct Format {
 
 impl Format {
     /// The format of this name.
-    pub fn named(name: &str) -> Option<&'static Format> {
+    pub fn find_by_name(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|format| format.name == name)
     }
 
     /// The report of `table`, which was made from `results`, without what a terminal would obey.
-    pub fn render(
+    pub fn render_report(
         &self,
         table: &Table,
         results: &ResultSet,
@@ -68,8 +68,8 @@ impl Format {
     ) -> Result<Shown, ReportError> {
         let report = (self.write)(table, results, options)?;
         Ok(match options.color {
-            true => shown::coloured(report),
-            false => shown::text(report),
+            true => shown::coloured_text(report),
+            false => shown::clean_text(report),
         })
     }
 }

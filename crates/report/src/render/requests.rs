@@ -1,10 +1,10 @@
 //! The table by which services under load are compared: for each arm its success, mean, 95th
 //! percentile and goodput, and the verdict. As a sheet in the reports, and as CSV.
 
-use super::sheet::{Sheet, SheetCell, SheetRow, plain};
+use super::sheet::{Sheet, SheetCell, SheetRow, plain_cell};
 use crate::ReportError;
-use crate::quantity::{change, with_unit};
-use crate::render::csv::{text, written};
+use crate::quantity::{format_change, with_unit};
+use crate::render::csv::{escape_text, finish_csv};
 use crate::table::pooled::{MARK, P95};
 use crate::table::{CellTable, Comparison, MetricRow, Table};
 use crate::words;
@@ -53,13 +53,13 @@ struct Arm<'a> {
 }
 
 /// A sheet for each cell that has such figures.
-pub fn sheets(table: &Table) -> impl Iterator<Item = Sheet> {
+pub fn make_sheets(table: &Table) -> impl Iterator<Item = Sheet> {
     let cells = table.cells.iter().filter(|cell| has_figures(cell));
     cells.map(|cell| sheet(table, cell))
 }
 
 /// A row for each arm of each such cell. What has no value is empty.
-pub fn csv(table: &Table) -> Result<String, ReportError> {
+pub fn render_csv(table: &Table) -> Result<String, ReportError> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     writer.write_record(HEAD)?;
     for cell in table.cells.iter().filter(|cell| has_figures(cell)) {
@@ -67,7 +67,7 @@ pub fn csv(table: &Table) -> Result<String, ReportError> {
             writer.write_record(columns(cell, &arm))?;
         }
     }
-    written(writer)
+    finish_csv(writer)
 }
 
 fn has_figures(cell: &CellTable) -> bool {
@@ -93,7 +93,7 @@ fn arms<'a>(table: &'a Table, cell: &'a CellTable) -> Vec<Arm<'a>> {
         p95_pooled: pooled(&info.name).is_some(),
         goodput_per_sec: median(GOODPUT, index),
         overloaded: median(OVERLOADED, index).is_some_and(|overloaded| overloaded >= 0.5),
-        comparison: cell.deciding().find(|c| c.arm == info.name),
+        comparison: cell.deciding_comparisons().find(|c| c.arm == info.name),
         baseline: info.baseline,
     };
     table.arms.iter().enumerate().map(arm).collect()
@@ -101,7 +101,7 @@ fn arms<'a>(table: &'a Table, cell: &'a CellTable) -> Vec<Arm<'a>> {
 
 fn sheet(table: &Table, cell: &CellTable) -> Sheet {
     let arms = arms(table, cell);
-    let deciding = cell.deciding().next();
+    let deciding = cell.deciding_comparisons().next();
     let is_pooled = arms.iter().any(|arm| arm.p95_pooled);
     let verdict = match deciding {
         Some(comparison) if is_pooled && comparison.metric == P95 => format!(
@@ -141,8 +141,8 @@ fn sheet(table: &Table, cell: &CellTable) -> Sheet {
 
 fn sheet_row(arm: &Arm, compared: bool) -> SheetRow {
     let cell = |value: Option<f64>, unit: &str| match value {
-        Some(value) => plain(with_unit(value, unit), String::new()),
-        None => SheetCell::missing(),
+        Some(value) => plain_cell(with_unit(value, unit), String::new()),
+        None => SheetCell::missing_value(),
     };
     let latency = |value: Option<f64>| SheetCell {
         sure: !arm.overloaded,
@@ -158,7 +158,7 @@ fn sheet_row(arm: &Arm, compared: bool) -> SheetRow {
         p95,
         cell(arm.goodput_per_sec, "1/s"),
     ];
-    cells.extend(compared.then(|| plain(verdict(arm), String::new())));
+    cells.extend(compared.then(|| plain_cell(verdict(arm), String::new())));
     SheetRow {
         labels: vec![arm.name.to_owned()],
         cells,
@@ -169,7 +169,9 @@ fn sheet_row(arm: &Arm, compared: bool) -> SheetRow {
 fn verdict(arm: &Arm) -> String {
     match arm.comparison {
         Some(comparison) => {
-            let by = comparison.ratio.map(|ratio| format!(" {}", change(ratio)));
+            let by = comparison
+                .ratio
+                .map(|ratio| format!(" {}", format_change(ratio)));
             words::marked_verdict(comparison) + &by.unwrap_or_default()
         }
         None if arm.baseline => "baseline".to_owned(),
@@ -181,17 +183,17 @@ fn columns(cell: &CellTable, arm: &Arm) -> [String; 13] {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let compared = |of: fn(&Comparison) -> String| arm.comparison.map_or_else(String::new, of);
     [
-        text(&cell.name),
-        text(arm.name),
+        escape_text(&cell.name),
+        escape_text(arm.name),
         arm.trials.to_string(),
         number(arm.success_percent),
         number(arm.mean_ns),
         number(arm.p95_ns),
         number(arm.goodput_per_sec),
         arm.overloaded.to_string(),
-        compared(|c| text(&c.metric)),
+        compared(|c| escape_text(&c.metric)),
         number(arm.comparison.and_then(|c| c.ratio)),
-        compared(|c| words::verdict(c).to_owned()),
+        compared(|c| words::verdict_word(c).to_owned()),
         compared(|c| c.blocks.to_string()),
         arm.p95_pooled.to_string(),
     ]

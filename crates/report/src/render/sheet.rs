@@ -11,11 +11,11 @@ mod sequential;
 mod sets;
 mod worst;
 
-pub use moved::{Moved, moved, moved_in};
-pub use scan::caption as scan_caption;
+pub use moved::{Moved, moved_counters, moved_in};
+pub use scan::scan_caption;
 pub use sets::of_sets;
 
-use crate::quantity::{count, interval};
+use crate::quantity::{format_count, format_interval};
 use crate::render::requests;
 use crate::table::Table;
 use model::Better;
@@ -58,7 +58,7 @@ pub struct SheetCell {
 
 impl Sheet {
     /// The caption, with what doubt looks like where the reader is.
-    pub fn caption(&self, mark: &str) -> String {
+    pub fn full_caption(&self, mark: &str) -> String {
         match self.doubt {
             "" => self.caption.clone(),
             doubt => format!("{} {mark}: {doubt}.", self.caption),
@@ -67,7 +67,7 @@ impl Sheet {
 }
 
 impl SheetCell {
-    pub fn missing() -> Self {
+    pub fn missing_value() -> Self {
         SheetCell {
             text: "-".to_owned(),
             detail: "not measured".to_owned(),
@@ -77,7 +77,7 @@ impl SheetCell {
 }
 
 /// In the order in which a report shows them.
-pub fn sheets(table: &Table) -> Vec<Sheet> {
+pub fn make_sheets(table: &Table) -> Vec<Sheet> {
     let across = &table.across;
     let interference = across
         .interference
@@ -97,12 +97,12 @@ pub fn sheets(table: &Table) -> Vec<Sheet> {
         .chain(searches)
         .chain(worst)
         .chain(machines::of_machines(table))
-        .chain(requests::sheets(table))
+        .chain(requests::make_sheets(table))
         .collect()
 }
 
 /// Without a tint or a doubt.
-pub fn plain(text: String, detail: String) -> SheetCell {
+pub fn plain_cell(text: String, detail: String) -> SheetCell {
     SheetCell {
         text,
         detail,
@@ -113,13 +113,13 @@ pub fn plain(text: String, detail: String) -> SheetCell {
 
 fn detail(ends: Option<(f64, f64)>, blocks: usize) -> String {
     match ends {
-        Some((low, high)) => interval(low, high),
+        Some((low, high)) => format_interval(low, high),
         None => no_interval(blocks),
     }
 }
 
 fn no_interval(blocks: usize) -> String {
-    format!("{}, no interval", count(blocks, "block"))
+    format!("{}, no interval", format_count(blocks, "block"))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "between -100 and 100")]
@@ -152,9 +152,9 @@ mod tests {
             ..Sheet::default()
         };
         assert_eq!(
-            sheet.caption("Hatched"),
+            sheet.full_caption("Hatched"),
             "Against default. Hatched: no verdict."
         );
-        assert_eq!(Sheet::default().caption("Hatched"), "");
+        assert_eq!(Sheet::default().full_caption("Hatched"), "");
     }
 }

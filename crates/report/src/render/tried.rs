@@ -11,7 +11,7 @@ pub struct Tried {
 
 /// In the order of time; empty where there is no such file. A line that is no attempt
 /// is left out: the picture is of what is known.
-pub fn tried(trial: &Path) -> Vec<Tried> {
+pub fn read_attempts(trial: &Path) -> Vec<Tried> {
     let file = results::files::read(&trial.join("search.csv"));
     file.map_or_else(|_| Vec::new(), |text| read(text.as_slice()))
 }
@@ -47,6 +47,6 @@ mod tests {
         let held: Vec<(f64, bool)> = found.iter().map(|t| (t.rate_per_sec, t.held)).collect();
         assert_eq!(held, [(300.0, false), (150.0, true)]);
         assert!(read("rate\n1\n".as_bytes()).is_empty());
-        assert!(tried(Path::new("/nowhere")).is_empty());
+        assert!(read_attempts(Path::new("/nowhere")).is_empty());
     }
 }

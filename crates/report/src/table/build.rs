@@ -1,14 +1,14 @@
 //! From a results directory to the table.
 
 use crate::certificate::Certificate;
-use crate::fold::alike;
+use crate::fold::is_alike;
 use crate::forecast;
 use crate::table::across::{self, Across};
 use crate::table::doubt;
 use crate::table::evidence;
 use crate::table::notices;
-use crate::table::pooled::{Pooled, pooled};
-use crate::table::summary::{median, summarise};
+use crate::table::pooled::{Pooled, pool_quantiles};
+use crate::table::summary::{median, summarise_values};
 use crate::table::turns;
 use crate::table::why;
 use crate::table::{
@@ -18,10 +18,10 @@ use crate::table::{
 use crate::words;
 use judge::{FEWEST_BLOCKS, Family, Judgement, is_aa};
 use model::{Better, Cell, Experiment, StopRule, Trial, TrialState, Workload};
-use results::bound::{Bound, bound};
-use results::sample::{own, unit};
-use results::turns::processes;
-use results::{LEAST_PERCENT, Overload, Pair, ResultSet, overload, pairs};
+use results::bound::{Bound, find_bound};
+use results::sample::{find_declaration, find_unit};
+use results::turns::find_processes;
+use results::{LEAST_PERCENT, Overload, Pair, ResultSet, overload, pair_trials};
 use stats::Test;
 use stats::summary::mean;
 use std::collections::{BTreeMap, HashSet};
@@ -29,36 +29,36 @@ use std::collections::{BTreeMap, HashSet};
 impl Table {
     /// Everything that the directory says, judged.
     pub fn from_results(results: &ResultSet) -> Table {
-        let pause_ns = mean(&forecast::pauses(results)).unwrap_or(0.0);
+        let pause_ns = mean(&forecast::measure_pauses(results)).unwrap_or(0.0);
         let mut cells: Vec<CellTable> = (0..results.plan.cells.len())
             .map(|cell| CellScope::new(results, cell, pause_ns).table())
             .collect();
         mark_survivors(&mut cells, &results.experiment.stop);
         let machines = across::machines::by_machine(results, &cells);
-        across::machines::note(&mut cells, &machines);
+        across::machines::note_machines(&mut cells, &machines);
         Table {
             format: results.manifest.format,
             experiment: experiment_info(results),
             arms: arm_infos(results),
             tallies: tallies(&results.experiment, &cells),
             across: Across {
-                scans: across::scan::scans(results),
-                searches: across::search::searches(results),
-                interference: across::interference::matrices(results),
-                grids: across::grid::grids(&results.experiment.arms, &cells),
+                scans: across::scan::find_scans(results),
+                searches: across::search::find_searches(results),
+                interference: across::interference::make_matrices(results),
+                grids: across::grid::make_grids(&results.experiment.arms, &cells),
                 why: why::of_calls(results, &cells),
-                worst: across::worst::worst(results),
-                sets: across::sets::sets(results),
-                sequential: across::sequential::sequential(results),
+                worst: across::worst::find_worst(results),
+                sets: across::sets::find_sets(results),
+                sequential: across::sequential::sequential_table(results),
                 machines,
-                between: across::between::between(results),
-                paid: across::paid::paid(results),
-                certificate: Certificate::of(results),
+                between: across::between::compare_arms(results),
+                paid: across::paid::antagonist_costs(results),
+                certificate: Certificate::from_results(results),
             },
             trials: count_trials(results),
             took_ns: took_ns(results),
             excluded: excluded(results),
-            warnings: notices::collect(results, &cells),
+            warnings: notices::collect_notices(results, &cells),
             cells,
             system: results.system.clone(),
         }
@@ -67,7 +67,7 @@ impl Table {
 
 /// Deciding comparisons of one cell between the arms themselves, each pair once: the later arm against
 /// the earlier one. Neither the baseline nor its repetition is among them.
-pub(crate) fn between(results: &ResultSet, cell: usize) -> Vec<Comparison> {
+pub(crate) fn compare_cell_arms(results: &ResultSet, cell: usize) -> Vec<Comparison> {
     let mut scope = CellScope::new(results, cell, 0.0);
     let heads = scope.metric_heads();
     let experiment = &results.experiment;
@@ -86,7 +86,7 @@ pub(crate) fn between(results: &ResultSet, cell: usize) -> Vec<Comparison> {
 }
 
 /// Comparisons of one cell, as the table has them but for what other cells say of them.
-pub(crate) fn comparisons(results: &ResultSet, cell: usize) -> Vec<Comparison> {
+pub(crate) fn compare_cell(results: &ResultSet, cell: usize) -> Vec<Comparison> {
     CellScope::new(results, cell, 0.0).table().comparisons
 }
 
@@ -129,13 +129,13 @@ fn arm_infos(results: &ResultSet) -> Vec<ArmInfo> {
     infos
         .map(|(index, arm)| ArmInfo {
             name: arm.name.clone(),
-            summary: match experiment.imported() {
+            summary: match experiment.import_source() {
                 Some(_) => arm.name.clone(),
                 None => arm.summary(),
             },
             baseline: index == experiment.baseline,
             aa: is_aa(experiment, index),
-            programs: evidence::programs(results, index),
+            programs: evidence::attached_schedulers(results, index),
             evidence: evidence::of_arm(results, index),
         })
         .collect()
@@ -204,7 +204,7 @@ fn not_measured(results: &ResultSet, cell: usize) -> Vec<NotMeasured> {
                 TrialState::Void { .. } => found.void += 1,
                 TrialState::Failed { .. } => found.failed += 1,
             }
-            reasons.extend(state.why().map(model::trial::headline));
+            reasons.extend(state.why().map(model::trial::first_line));
             false
         });
         found.why = most_common(&reasons);
@@ -215,7 +215,7 @@ fn not_measured(results: &ResultSet, cell: usize) -> Vec<NotMeasured> {
 
 /// The first of the reasons that are most often alike; empty without any.
 pub fn most_common(reasons: &[&str]) -> String {
-    let often = |reason: &str| reasons.iter().filter(|r| alike(r, reason)).count();
+    let often = |reason: &str| reasons.iter().filter(|r| is_alike(r, reason)).count();
     // The last of equal maxima is the first reason.
     let most = reasons.iter().rev().max_by_key(|reason| often(reason));
     most.copied().unwrap_or_default().to_owned()
@@ -261,13 +261,13 @@ impl<'a> CellScope<'a> {
         CellScope {
             experiment: &results.experiment,
             cell,
-            title: results.title(cell),
+            title: results.cell_title(cell),
             load: results.load_in_words(cell),
             index,
             workload: &results.experiment.workloads[cell.workload],
             trials: all.filter(|t| t.place.cell == index && t.is_ok()).collect(),
             not_measured: not_measured(results, index),
-            pooled: pooled(results, index),
+            pooled: pool_quantiles(results, index),
             pause_ns,
             merged: results.manifest.sources.len() > 1,
             baseline: results.experiment.baseline,
@@ -314,7 +314,7 @@ impl<'a> CellScope<'a> {
             .filter(|m| seen.insert(m.metric.as_str()))
             .map(|m| MetricHead {
                 name: &m.metric,
-                unit: unit(self.trials.iter().copied(), &m.metric).unwrap_or(&m.unit),
+                unit: find_unit(self.trials.iter().copied(), &m.metric).unwrap_or(&m.unit),
                 better: m.better,
             })
             .collect();
@@ -333,13 +333,15 @@ impl<'a> CellScope<'a> {
         let named = &self.workload.metrics;
         match named.is_empty() {
             true => !(overload.forbids_latency() && head.is_latency()),
-            false => overload.deciding(named, &self.trials).contains(&head.name),
+            false => overload
+                .deciding_metrics(named, &self.trials)
+                .contains(&head.name),
         }
     }
 
     /// None of imported runs: those of two arms are in no block together.
     fn comparisons(&self, heads: &[MetricHead]) -> Vec<Comparison> {
-        if self.experiment.imported().is_some() {
+        if self.experiment.import_source().is_some() {
             return Vec::new();
         }
         let judged = heads.iter().filter(|head| head.better != Better::Neither);
@@ -360,13 +362,13 @@ impl<'a> CellScope<'a> {
             return by_blocks;
         }
         let baseline = self.baseline;
-        let processes = processes(self.trials.iter().copied(), self.index, arm, baseline);
+        let processes = find_processes(self.trials.iter().copied(), self.index, arm, baseline);
         turns::by_pairs(by_blocks, &processes, &self.experiment.stop, self.merged)
     }
 
     fn judge(&self, pairs: &[Pair], head: &MetricHead) -> Judgement {
         let (stop, better) = (&self.experiment.stop, head.better);
-        let own = own(self.trials.iter().copied(), head.name);
+        let own = find_declaration(self.trials.iter().copied(), head.name);
         let judged = judge::judge_pairs(pairs, own, better, stop);
         match self.merged {
             true => judge::at_the_end(judged, better, stop),
@@ -378,13 +380,13 @@ impl<'a> CellScope<'a> {
         let experiment = self.experiment;
         let baseline = self.baseline;
         let trials = self.trials.iter().copied();
-        let overload = Overload::of(trials.clone(), self.index, arm, baseline);
-        let mut pairs = pairs(trials, self.index, head.name, arm, baseline);
+        let overload = Overload::from_trials(trials.clone(), self.index, arm, baseline);
+        let mut pairs = pair_trials(trials, self.index, head.name, arm, baseline);
         if head.is_latency() && overload.forbids_latency() {
             pairs.clear();
         }
         let judged = self.judge(&pairs, head);
-        let difference = difference(&judged, &pairs);
+        let difference = find_difference(&judged, &pairs);
         let (blocks, by_difference) = (judged.blocks as usize, difference.is_some());
         let (baseline_level, arm_level) = levels_of(&pairs, &judged, by_difference);
         Comparison {
@@ -398,14 +400,14 @@ impl<'a> CellScope<'a> {
             deciding: self.is_deciding(head, &overload),
             aa: is_aa(experiment, arm),
             ratio: judged.known_ratio(),
-            low: judged.low(),
-            high: judged.high(),
+            low: judged.lower_end(),
+            high: judged.upper_end(),
             confidence: experiment.stop.confidence,
             e_value: (blocks >= FEWEST_BLOCKS).then_some(judged.e_value),
             blocks,
             in_turns: None,
             verdict: self.verdict(&judged, arm),
-            withdrawn: judged.withdrawn(),
+            withdrawn: judged.withdrawn_verdict(),
             test: judged.test,
             blocks_needed: judged.blocks_needed,
             more_ns: None,
@@ -446,14 +448,14 @@ impl<'a> CellScope<'a> {
             note_unusable(pairs, by_difference),
             note_from_nothing(pairs),
             doubt::by_coins(judged),
-            doubt::note(judged),
+            doubt::doubt_note(judged),
         ];
         notes.into_iter().flatten().collect()
     }
 
     /// Equal figures say nothing of an arm that does not reach the work.
     fn verdict(&self, judged: &Judgement, arm: usize) -> Verdict {
-        match judged.supported() {
+        match judged.supported_verdict() {
             Verdict::Same if self.is_work_elsewhere(arm) => Verdict::Unknown,
             verdict => verdict,
         }
@@ -477,7 +479,7 @@ impl<'a> CellScope<'a> {
     /// A note on the trials of an arm whose figure is only a bound.
     fn note_bounds(&self, metric: &str, arm: usize) -> Option<String> {
         let of_arm = self.trials.iter().filter(|t| t.place.arm == arm);
-        let bounds: Vec<Option<Bound>> = of_arm.map(|trial| bound(trial, metric)).collect();
+        let bounds: Vec<Option<Bound>> = of_arm.map(|trial| find_bound(trial, metric)).collect();
         let (all, name) = (bounds.len(), &self.experiment.arms[arm].name);
         let count = |kind| bounds.iter().filter(|bound| **bound == Some(kind)).count();
         let words = [(Bound::Lower, "lower"), (Bound::Higher, "higher")]
@@ -531,7 +533,7 @@ impl<'a> CellScope<'a> {
             unit: head.unit.to_owned(),
             better: head.better,
             arms: arms
-                .map(|arm| summarise(self.values(head.name, arm)))
+                .map(|arm| summarise_values(self.values(head.name, arm)))
                 .collect(),
         }
     }
@@ -546,7 +548,9 @@ impl<'a> CellScope<'a> {
 /// differ by the ratio of their comparison.
 fn level(pairs: &[Pair], of: impl Fn([f64; 2]) -> f64) -> Option<f64> {
     let with_ratio = pairs.iter().filter(|pair| pair.log_ratio().is_some());
-    let logarithms: Vec<f64> = with_ratio.map(|pair| of(pair.counted()).ln()).collect();
+    let logarithms: Vec<f64> = with_ratio
+        .map(|pair| of(pair.ratio_values()).ln())
+        .collect();
     mean(&logarithms).map(f64::exp)
 }
 
@@ -577,7 +581,7 @@ pub(super) fn levels_of(
 }
 
 /// The change in the unit of the metric, where that is the scale.
-pub(super) fn difference(judged: &Judgement, pairs: &[Pair]) -> Option<Difference> {
+pub(super) fn find_difference(judged: &Judgement, pairs: &[Pair]) -> Option<Difference> {
     let found = judged.difference?;
     let block = |pair: &Pair| {
         Some(BlockDifference {
@@ -656,7 +660,7 @@ fn note_from_nothing(pairs: &[Pair]) -> Option<String> {
 }
 
 fn tallies(experiment: &Experiment, cells: &[CellTable]) -> Vec<Tally> {
-    if experiment.imported().is_some() {
+    if experiment.import_source().is_some() {
         return Vec::new();
     }
     let compared = experiment.arms.iter().enumerate();
@@ -696,7 +700,9 @@ fn tally(experiment: &Experiment, index: usize, cells: &[CellTable]) -> Tally {
         unknown: 0,
         cells_not_measured: cells.len() - measured.len(),
     };
-    let deciding = measured.into_iter().flat_map(CellTable::deciding);
+    let deciding = measured
+        .into_iter()
+        .flat_map(CellTable::deciding_comparisons);
     for comparison in deciding.filter(|c| c.arm == *arm) {
         *match comparison.verdict {
             Verdict::Better => &mut tally.better,
@@ -716,12 +722,12 @@ fn mark_survivors(cells: &mut [CellTable], stop: &StopRule) {
         .iter()
         .map(|c| {
             (
-                Family::of(c.deciding, c.aa, c.blocks),
+                Family::for_comparison(c.deciding, c.aa, c.blocks),
                 c.e_value.unwrap_or(1.0),
             )
         })
         .collect();
-    let survive = judge::survivors(&members, stop);
+    let survive = judge::find_survivors(&members, stop);
     for (comparison, survives) in all.iter_mut().zip(survive) {
         comparison.survives_ebh = survives.filter(|_| comparison.verdict.is_call());
     }

@@ -19,7 +19,7 @@ pub fn by_coins(judgement: &Judgement) -> Option<String> {
 }
 
 /// None where there is nothing to add.
-pub fn note(judgement: &Judgement) -> Option<String> {
+pub fn doubt_note(judgement: &Judgement) -> Option<String> {
     match (judgement.blocks, judgement.decided_at) {
         (0, _) => Some("no block has figures of both arms".to_owned()),
         (1, _) => Some(

@@ -5,7 +5,7 @@
 //! Only deciding metrics are looked at, and those of the change within a window, each kind of look at a rate of one false
 //! warning in a hundred reports, split over the comparisons (Bonferroni).
 
-use crate::quantity::change;
+use crate::quantity::format_change;
 use crate::table::{CellTable, Comparison};
 use model::{Severity, Trial, Warning};
 use results::ResultSet;
@@ -24,10 +24,10 @@ const MOST_CELSIUS: f64 = 10.0;
 /// The same for the clock.
 const MOST_CLOCK: f64 = 0.1;
 
-pub fn warnings(results: &ResultSet, cells: &[CellTable]) -> Vec<Warning> {
+pub fn drift_warnings(results: &ResultSet, cells: &[CellTable]) -> Vec<Warning> {
     let compared: Vec<(&CellTable, &Comparison)> = cells
         .iter()
-        .flat_map(|cell| cell.deciding().map(move |c| (cell, c)))
+        .flat_map(|cell| cell.deciding_comparisons().map(move |c| (cell, c)))
         .filter(|(_, c)| !c.block_ratios.is_empty())
         .collect();
     let series = series(results, cells);
@@ -90,7 +90,7 @@ fn changing(compared: &[(&CellTable, &Comparison)]) -> Option<Warning> {
 fn ends(comparison: &Comparison) -> String {
     let xs = log_ratios(comparison);
     let third = xs.len().div_ceil(3);
-    let mean = |part: &[f64]| change(summary::mean(part).unwrap_or(0.0).exp());
+    let mean = |part: &[f64]| format_change(summary::mean(part).unwrap_or(0.0).exp());
     format!(
         "{} at first, {} at last",
         mean(&xs[..third]),
@@ -135,7 +135,10 @@ struct Series<'a> {
 
 fn series<'a>(results: &'a ResultSet, cells: &'a [CellTable]) -> Vec<Series<'a>> {
     let of_cell = |(index, cell): (usize, &'a CellTable)| {
-        let names: BTreeSet<&str> = cell.deciding().map(|c| c.metric.as_str()).collect();
+        let names: BTreeSet<&str> = cell
+            .deciding_comparisons()
+            .map(|c| c.metric.as_str())
+            .collect();
         let one = move |metric| one_series(results, index, &cell.name, metric);
         names.into_iter().map(one)
     };
@@ -150,7 +153,7 @@ fn one_series<'a>(
 ) -> Series<'a> {
     let mut trials: Vec<&Trial> = results.trials.iter().map(|s| &s.trial).collect();
     trials.retain(|t| t.place.cell == index && t.is_ok());
-    trials.sort_by_key(|t| t.order());
+    trials.sort_by_key(|t| t.order_key());
     let mut blocks: BTreeMap<u32, Vec<(usize, f64)>> = BTreeMap::new();
     for trial in trials {
         let value = trial.metric(metric).map(|m| m.value.ln());
@@ -207,7 +210,7 @@ fn order(all: &[Series]) -> Option<Warning> {
         .filter_map(|series| {
             let firsts = series.first_of_blocks();
             rank::signed_rank_p(&firsts).filter(|p| *p < limit)?;
-            let by = change(summary::median(&firsts)?.exp());
+            let by = format_change(summary::median(&firsts)?.exp());
             Some(format!("{} in {} ({by})", series.metric, series.cell))
         })
         .collect();
@@ -254,7 +257,7 @@ fn within(results: &ResultSet, cells: &[CellTable]) -> Vec<Within> {
                 is_warming: (usual < 0.0) == (metric == LATENCY_DRIFT),
                 words: format!(
                     "{metric}{of_arm} in {name} (median {}, in this direction in {} of {} trials)",
-                    change(usual.exp()),
+                    format_change(usual.exp()),
                     alike.count(),
                     logs.len()
                 ),
@@ -312,7 +315,7 @@ fn drifting(all: &[Series], smallest_effect: f64) -> Option<Warning> {
                     "{} in {} ({})",
                     series.metric,
                     series.cell,
-                    change(whole.exp())
+                    format_change(whole.exp())
                 )
             })
         })
@@ -377,7 +380,7 @@ mod tests {
         let mut results = ResultSet::read(dir.path()).unwrap();
         results.trials.iter_mut().for_each(|t| change(&mut t.trial));
         let table = Table::from_results(&results);
-        let warnings = warnings(&results, &table.cells);
+        let warnings = drift_warnings(&results, &table.cells);
         warnings.iter().map(|w| format!("{}\n", w.what)).collect()
     }
 

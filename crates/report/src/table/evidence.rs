@@ -57,7 +57,7 @@ fn folded(trials: impl Iterator<Item = Vec<String>>) -> Vec<Statement> {
 
 /// Schedulers that were attached in the trials of `arm` that count: `scx_rusty 1.1.4, sha256
 /// 0123456789ab`.
-pub fn programs(results: &ResultSet, arm: usize) -> Vec<String> {
+pub fn attached_schedulers(results: &ResultSet, arm: usize) -> Vec<String> {
     let trials = results.trials.iter().map(|stored| &stored.trial);
     let counted = trials.filter(|t| t.is_ok() && t.place.arm == arm);
     let binaries = counted.filter_map(|t| t.result.evidence.scheduler_binary.as_ref());

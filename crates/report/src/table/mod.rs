@@ -22,7 +22,9 @@ pub use evidence::Statement;
 pub use judge::Verdict;
 use stats::Test;
 
-use crate::quantity::{change, interval, percent, signed_with_unit, with_unit};
+use crate::quantity::{
+    format_change, format_interval, format_percent, signed_with_unit, with_unit,
+};
 use across::Across;
 use model::{Better, Severity, System};
 use pooled::Pooled;
@@ -148,11 +150,11 @@ impl CellTable {
         self.metrics.is_empty()
     }
 
-    pub(crate) fn deciding(&self) -> impl Iterator<Item = &Comparison> {
+    pub(crate) fn deciding_comparisons(&self) -> impl Iterator<Item = &Comparison> {
         self.comparisons.iter().filter(|c| c.deciding)
     }
 
-    pub(crate) fn further(&self) -> impl Iterator<Item = &Comparison> {
+    pub(crate) fn further_comparisons(&self) -> impl Iterator<Item = &Comparison> {
         self.comparisons.iter().filter(|c| !c.deciding)
     }
 }
@@ -261,20 +263,20 @@ pub struct BlockDifference {
 
 impl Comparison {
     /// The change on the scale of the metric: `+3.2%`, or `-200 us`. All formats show it so.
-    pub(crate) fn change(&self) -> Option<String> {
+    pub(crate) fn format_change(&self) -> Option<String> {
         let in_unit = |found: &Difference| signed_with_unit(found.value, &self.unit);
         let difference = self.difference.as_ref().map(in_unit);
-        difference.or_else(|| self.ratio.map(change))
+        difference.or_else(|| self.ratio.map(format_change))
     }
 
     /// Its interval: `[+1.2%, +5.3%]`, or `[-219 us, -181 us]`.
-    pub(crate) fn interval(&self) -> Option<String> {
+    pub(crate) fn format_interval(&self) -> Option<String> {
         match &self.difference {
             Some(found) => found.low.zip(found.high).map(|ends| {
                 let [low, high] = [ends.0, ends.1].map(|end| signed_with_unit(end, &self.unit));
                 format!("[{low}, {high}]")
             }),
-            None => self.low.zip(self.high).map(|(l, h)| interval(l, h)),
+            None => self.low.zip(self.high).map(|(l, h)| format_interval(l, h)),
         }
     }
 
@@ -282,13 +284,13 @@ impl Comparison {
     pub(crate) fn smallest_effect(&self, smallest: f64) -> String {
         match &self.difference {
             Some(found) => with_unit(found.smallest_effect, &self.unit),
-            None => format!("{} %", percent(smallest)),
+            None => format!("{} %", format_percent(smallest)),
         }
     }
 
     /// Size of the change for an order among comparisons: of ratios their logarithm, of differences the
     /// share of the level.
-    pub(crate) fn size(&self) -> f64 {
+    pub(crate) fn change_size(&self) -> f64 {
         let level = self.baseline_median.into_iter().chain(self.arm_median);
         let level = level.fold(0.0, |most: f64, level| most.max(level.abs()));
         match &self.difference {
@@ -376,8 +378,8 @@ pub struct Excluded {
 }
 
 impl Excluded {
-    pub(crate) fn headline(&self) -> &str {
-        model::trial::headline(&self.why)
+    pub(crate) fn first_line(&self) -> &str {
+        model::trial::first_line(&self.why)
     }
 
     /// Last lines of a program or a console; empty where there are none after the headline.
@@ -411,7 +413,7 @@ pub struct ArmTrials {
 
 impl ArmTrials {
     /// One more of `arm`; the order stays that of the numbers.
-    pub(crate) fn count(all: &mut Vec<ArmTrials>, arm: &str) {
+    pub(crate) fn add_trial(all: &mut Vec<ArmTrials>, arm: &str) {
         match all.iter_mut().find(|found| found.arm == arm) {
             Some(found) => found.trials += 1,
             None => all.push(ArmTrials {
@@ -434,14 +436,14 @@ impl Table {
         self.trials.ok
     }
 
-    pub(crate) fn serious(&self) -> impl Iterator<Item = &Notice> {
+    pub(crate) fn serious_notices(&self) -> impl Iterator<Item = &Notice> {
         self.warnings
             .iter()
             .filter(|w| w.severity == Severity::Serious)
     }
 
     /// Comparisons of all cells, in the order of the cells.
-    pub fn comparisons(&self) -> impl Iterator<Item = &Comparison> {
+    pub fn all_comparisons(&self) -> impl Iterator<Item = &Comparison> {
         self.cells.iter().flat_map(|c| &c.comparisons)
     }
 

@@ -17,10 +17,13 @@ const GAP: f64 = 1.5;
 /// 30 %, this named 0.2 % at 6 to 40 trials each and 2.7 % at 6; none with noise of 10 %.
 const WIDER: f64 = 2.0;
 
-pub fn warnings(results: &ResultSet, cells: &[CellTable]) -> Option<Warning> {
+pub fn mode_warnings(results: &ResultSet, cells: &[CellTable]) -> Option<Warning> {
     let mut found = Vec::new();
     for (index, cell) in cells.iter().enumerate() {
-        let names: BTreeSet<&str> = cell.deciding().map(|c| c.metric.as_str()).collect();
+        let names: BTreeSet<&str> = cell
+            .deciding_comparisons()
+            .map(|c| c.metric.as_str())
+            .collect();
         for name in names {
             for (arm, of_arm) in results.experiment.arms.iter().enumerate() {
                 let trials = results.trials.iter().map(|stored| &stored.trial);

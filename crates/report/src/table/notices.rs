@@ -1,14 +1,14 @@
 //! Warnings of a report: those of the run and of its trials, each once, and what
 //! the results themselves give reason to say. The most serious come first.
 
-use crate::fold::{alike, in_ranges};
+use crate::fold::{in_ranges, is_alike};
 use crate::table::{ArmTrials, CellTable, Notice};
 use crate::table::{drift, modes, twins, warm};
 use model::preflight::{Check, CheckState};
 use model::{Severity, System, Trial, Warning};
 use results::{ResultSet, RunState};
 
-pub fn collect(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
+pub fn collect_notices(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
     let mut notices: Vec<Gathered> = Vec::new();
     for warning in &results.manifest.warnings {
         add(&mut notices, warning, None);
@@ -19,16 +19,16 @@ pub fn collect(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
         }
     }
     let own = own(results, &notices);
-    let drifts = drift::warnings(results, cells);
+    let drifts = drift::drift_warnings(results, cells);
     // Trials of two machines lie in two groups.
     let is_one_run = results.manifest.sources.is_empty();
     let modes = is_one_run
-        .then(|| modes::warnings(results, cells))
+        .then(|| modes::mode_warnings(results, cells))
         .flatten();
     for warning in own
         .iter()
-        .chain(&warm::warnings(results))
-        .chain(&twins::warnings(results))
+        .chain(&warm::warmup_warnings(results))
+        .chain(&twins::twin_warnings(results))
         .chain(&drifts)
         .chain(&modes)
     {
@@ -61,7 +61,7 @@ fn add(notices: &mut Vec<Gathered>, warning: &Warning, trial: Option<&Trial>) {
         let n = &gathered.notice;
         n.severity == warning.severity
             && (n.trials > 0) == trial.is_some()
-            && alike(&n.what, &warning.what)
+            && is_alike(&n.what, &warning.what)
     };
     let index = notices.iter().position(same).unwrap_or_else(|| {
         notices.push(Gathered {
@@ -81,7 +81,7 @@ fn add(notices: &mut Vec<Gathered>, warning: &Warning, trial: Option<&Trial>) {
     said.push(warning.what.clone());
     if let (Some(place), Some(trial)) = (place, trial) {
         notice.trials += 1;
-        ArmTrials::count(&mut notice.arms, &trial.arm);
+        ArmTrials::add_trial(&mut notice.arms, &trial.arm);
         if !notice.places.contains(&place) {
             notice.places.push(place);
         }
@@ -91,7 +91,7 @@ fn add(notices: &mut Vec<Gathered>, warning: &Warning, trial: Option<&Trial>) {
 /// Warnings that the results give reason for and that nobody gave during the run.
 fn own(results: &ResultSet, said: &[Gathered]) -> Vec<Warning> {
     let mut own = Vec::new();
-    if results.experiment.imported().is_some() {
+    if results.experiment.import_source().is_some() {
         return strays(&results.strays).into_iter().collect();
     }
     own.extend(emulation(results, said));

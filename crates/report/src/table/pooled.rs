@@ -3,7 +3,7 @@
 //!
 //! It is a description: no interval and no verdict comes from pooled samples.
 
-use crate::hlog::{FEWEST_BEYOND, add_log, empty};
+use crate::hlog::{FEWEST_BEYOND, add_log, new_histogram};
 use hdrhistogram::Histogram;
 use results::{ResultSet, StoredTrial};
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub struct Pooled {
 
 /// Quantile of each arm with enough requests, unless each trial of the cell has a value of its own: so
 /// the arms of a cell are described alike.
-pub fn pooled(results: &ResultSet, cell: usize) -> Vec<Pooled> {
+pub fn pool_quantiles(results: &ResultSet, cell: usize) -> Vec<Pooled> {
     let trials: Vec<&StoredTrial> = results
         .trials
         .iter()
@@ -72,7 +72,7 @@ pub fn pooled(results: &ResultSet, cell: usize) -> Vec<Pooled> {
 /// The values of a log of all of these trials; none where one is missing or damaged, since a part of
 /// them would be another distribution.
 pub fn merged(trials: &[&StoredTrial], log: &str) -> Option<Histogram<u64>> {
-    let (mut all, mut buffer) = (empty(), Vec::new());
+    let (mut all, mut buffer) = (new_histogram(), Vec::new());
     for stored in trials {
         let text = results::files::read(&stored.dir.join(log)).ok()?;
         add_log(&text, &mut all, &mut buffer).ok()?;

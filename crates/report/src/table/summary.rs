@@ -4,7 +4,7 @@ use crate::table::Summary;
 use stats::summary::{mean, quantile};
 
 /// None where there are no values.
-pub fn summarise(values: impl Iterator<Item = f64>) -> Option<Summary> {
+pub fn summarise_values(values: impl Iterator<Item = f64>) -> Option<Summary> {
     let values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     Some(Summary {
         trials: values.len(),
@@ -16,5 +16,5 @@ pub fn summarise(values: impl Iterator<Item = f64>) -> Option<Summary> {
 }
 
 pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    summarise(values).map(|summary| summary.median)
+    summarise_values(values).map(|summary| summary.median)
 }

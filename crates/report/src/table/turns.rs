@@ -1,15 +1,15 @@
 //! Comparisons of arms that took turns inside processes.
 
-use crate::quantity::{change, with_unit};
-use crate::table::build::{block_point, difference, levels_of};
+use crate::quantity::{format_change, with_unit};
+use crate::table::build::{block_point, find_difference, levels_of};
 use crate::table::{Comparison, doubt};
 use judge::{FEWEST_BLOCKS, Judgement, judge_turns};
 use model::turns::Span;
 use model::{Better, InPlace, Scale, StopRule, Windows, format_duration_ns};
 use results::Pair;
-use results::turns::{Process, scale};
+use results::turns::{Process, choose_scale};
 use serde::Serialize;
-use stats::randomization::{centre, e_value};
+use stats::randomization::{e_value, estimate_centre};
 use stats::summary::{self, median};
 use stats::t_test;
 
@@ -69,7 +69,7 @@ pub(crate) fn by_pairs(
         false => judged,
     };
     let pairs = numbered(processes, &by_blocks.metric);
-    let difference = difference(&judged, &pairs);
+    let difference = find_difference(&judged, &pairs);
     let by_ratios = by_blocks.baseline_level;
     let (baseline_level, arm_level) = match difference.is_some() {
         true => levels_of(&pairs, &judged, true),
@@ -80,20 +80,20 @@ pub(crate) fn by_pairs(
     };
     Comparison {
         ratio: judged.known_ratio(),
-        low: judged.low(),
-        high: judged.high(),
+        low: judged.lower_end(),
+        high: judged.upper_end(),
         e_value: (judged.blocks as usize >= FEWEST_BLOCKS).then_some(judged.e_value),
         blocks: judged.blocks as usize,
-        verdict: judged.supported(),
-        withdrawn: judged.withdrawn(),
+        verdict: judged.supported_verdict(),
+        withdrawn: judged.withdrawn_verdict(),
         test: judged.test,
         blocks_needed: judged.blocks_needed,
         baseline_level,
         arm_level,
         notes: in_turns
-            .notes(stop.confidence)
+            .note_sentences(stop.confidence)
             .into_iter()
-            .chain(doubt::note(&judged))
+            .chain(doubt::doubt_note(&judged))
             .collect(),
         block_ratios: match difference.is_some() {
             true => Vec::new(),
@@ -113,13 +113,15 @@ fn compare(
     stop: &StopRule,
 ) -> (Judgement, InTurns) {
     let judged = judge_turns(processes, metric, better, stop);
-    let scale = scale(processes, metric);
+    let scale = choose_scale(processes, metric);
     let half = |span| {
-        let all = processes.iter().flat_map(|p| p.shifts(metric, span, scale));
-        let centre = centre(&all.collect::<Vec<f64>>()).filter(|_| scale == Scale::Ratio);
+        let all = processes
+            .iter()
+            .flat_map(|p| p.pair_shifts(metric, span, scale));
+        let centre = estimate_centre(&all.collect::<Vec<f64>>()).filter(|_| scale == Scale::Ratio);
         centre.map(f64::exp)
     };
-    let counts = processes.iter().map(Process::pairs);
+    let counts = processes.iter().map(Process::count_pairs);
     let (pairs, void_pairs) = counts.fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
     let lengths = processes
         .first()
@@ -141,18 +143,20 @@ fn compare(
         why_void: void.map(|void| void.why.clone()).next(),
         window_ns: lengths.window_ns,
         washout_share: lengths.washout_share(),
-        change_ns: model::whole(median(&changes).unwrap_or(0.0)),
+        change_ns: model::truncate_to_u64(median(&changes).unwrap_or(0.0)),
         first_half: half(Span::FirstHalf),
         second_half: half(Span::SecondHalf),
         carry_over_e_value: e_value(&growths(processes, metric, scale)),
-        price: price(processes, metric, judge::alpha(stop)),
+        price: price(processes, metric, judge::error_rate(stop)),
     };
     (judged, in_turns)
 }
 
 /// The pairs of all processes, numbered from 1.
 fn numbered(processes: &[Process], metric: &str) -> Vec<Pair> {
-    let figures = processes.iter().map(|p| p.figures(metric, Span::Whole));
+    let figures = processes
+        .iter()
+        .map(|p| p.pair_figures(metric, Span::Whole));
     let pairs = figures.flat_map(|figures| figures.into_values());
     (1..)
         .zip(pairs)
@@ -201,7 +205,7 @@ fn price(processes: &[Process], metric: &str, alpha: f64) -> Option<Price> {
 
 impl InTurns {
     /// Sentences for all reports.
-    pub(crate) fn notes(&self, confidence: f64) -> Vec<String> {
+    pub(crate) fn note_sentences(&self, confidence: f64) -> Vec<String> {
         let mut notes = vec![self.way()];
         if self.void_pairs > 0 {
             let why = self.why_void.as_deref();
@@ -239,8 +243,8 @@ impl InTurns {
         let halves = match self.first_half.zip(self.second_half) {
             Some((first, second)) => format!(
                 "{} in the first half of the windows and {} in the second",
-                change(first),
-                change(second)
+                format_change(first),
+                format_change(second)
             ),
             None => "not the same in both halves of the windows".to_owned(),
         };
@@ -256,9 +260,9 @@ impl Price {
         format!(
             "a change of an arm to itself leaves {} ({} to {}) in the first half of a window against \
              its second, by {} windows",
-            change(self.ratio),
-            change(self.low),
-            change(self.high),
+            format_change(self.ratio),
+            format_change(self.low),
+            format_change(self.high),
             self.windows
         )
     }
@@ -304,7 +308,7 @@ mod tests {
         let stop = StopRule::default();
         let (judged, in_turns) = compare(&[process], "p50", Better::Higher, &stop);
         assert_eq!(judged.blocks, 12);
-        let notes = in_turns.notes(0.95);
+        let notes = in_turns.note_sentences(0.95);
         assert_eq!(notes.len(), 2, "{notes:?}");
         assert!(
             notes[0].contains("this one process: blocks are 12 pairs"),
@@ -320,7 +324,7 @@ mod tests {
             ..process
         };
         let (_, in_turns) = compare(&[process], "p50", Better::Higher, &stop);
-        assert_eq!(in_turns.notes(0.95).len(), 1);
+        assert_eq!(in_turns.note_sentences(0.95).len(), 1);
         let mut late = steady.clone();
         late.void.push(VoidWindow {
             window: 3,
@@ -332,7 +336,7 @@ mod tests {
         };
         let (_, in_turns) = compare(&[process], "p50", Better::Higher, &stop);
         let said = "1 of 12 pairs are void; the first one: the washout was too short";
-        assert_eq!(in_turns.notes(0.95)[1], said);
+        assert_eq!(in_turns.note_sentences(0.95)[1], said);
     }
 
     #[test]

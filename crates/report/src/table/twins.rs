@@ -10,7 +10,7 @@ const TUNABLE: &str = "tunable ";
 /// Ingredient of an arm that is taken as far as the kernel has it.
 const PROFILE: &str = "profile";
 
-pub fn warnings(results: &ResultSet) -> Vec<Warning> {
+pub fn twin_warnings(results: &ResultSet) -> Vec<Warning> {
     let mut same: BTreeMap<BTreeSet<String>, Vec<&Arm>> = BTreeMap::new();
     for (index, arm) in results.experiment.arms.iter().enumerate() {
         let is_repeated = results.experiment.aa_arm.as_ref() == Some(&arm.name);
@@ -82,11 +82,11 @@ mod tests {
         change(&mut results.experiment.arms[1]);
         for stored in &mut results.trials {
             if let Some(found) = slices.get(stored.trial.place.arm) {
-                let fact = Fact::found("tunable base_slice", *found);
+                let fact = Fact::new("tunable base_slice", *found);
                 stored.trial.result.evidence.facts.push(fact);
             }
         }
-        let warnings = warnings(&results).into_iter();
+        let warnings = twin_warnings(&results).into_iter();
         warnings.map(|warning| warning.what).collect()
     }
 

@@ -12,9 +12,9 @@ const FACTOR: f64 = 5.0;
 /// Trials besides the first that must be there.
 const LEAST: usize = 3;
 
-pub fn warnings(results: &ResultSet) -> Vec<Warning> {
+pub fn warmup_warnings(results: &ResultSet) -> Vec<Warning> {
     let mut trials: Vec<&Trial> = results.trials.iter().map(|t| &t.trial).collect();
-    trials.sort_by_key(|trial| trial.order());
+    trials.sort_by_key(|trial| trial.order_key());
     let cells = results.plan.cells.iter().enumerate();
     let of_cell = |cell| {
         let here = trials

@@ -11,9 +11,9 @@
 
 use crate::table::CellTable;
 use model::{Better, Trial};
-use results::{Pair, ResultSet, pairs};
+use results::{Pair, ResultSet, pair_trials};
 use serde::Serialize;
-use stats::correlation::{Correlation, kendall};
+use stats::correlation::{Correlation, kendall_tau};
 use stats::safe_test;
 use std::collections::BTreeSet;
 
@@ -80,13 +80,15 @@ pub struct Estimate {
 pub fn of_calls(results: &ResultSet, cells: &[CellTable]) -> Vec<Why> {
     let arms = &results.experiment.arms;
     let calls = cells.iter().enumerate().flat_map(|(index, cell)| {
-        let called = cell.deciding().filter(|c| c.verdict.is_call() && !c.aa);
+        let called = cell
+            .deciding_comparisons()
+            .filter(|c| c.verdict.is_call() && !c.aa);
         called.map(move |call| (index, call))
     });
     calls
         .filter_map(|(cell, call)| {
             let arm = arms.iter().position(|arm| arm.name == call.arm)?;
-            let mut why = explain(results, cell, &call.metric, arm)?;
+            let mut why = explain_call(results, cell, &call.metric, arm)?;
             why.counters.retain(|c| c.kind != Kind::Neither);
             (!why.counters.is_empty()).then_some(why)
         })
@@ -107,7 +109,7 @@ pub fn change_of(results: &ResultSet, cell: usize, counter: &str, arm: usize) ->
 
 /// For one cell, one metric and one arm (indices of [`model::PlannedTrial`]), which
 /// counters moved; `None` where no block has the metric of both arms.
-pub fn explain(results: &ResultSet, cell: usize, metric: &str, arm: usize) -> Option<Why> {
+pub fn explain_call(results: &ResultSet, cell: usize, metric: &str, arm: usize) -> Option<Why> {
     let scope = Scope::new(results, cell, arm);
     let judged = scope.changes(metric);
     let (_, judged) = judged.filter(|(_, changes)| !changes.is_empty())?;
@@ -168,7 +170,7 @@ impl<'a> Scope<'a> {
     /// Logarithms of ratios, unless a block has none: then differences in all of them.
     fn changes(&self, metric: &str) -> Option<(Scale, Changes)> {
         let trials = self.trials.iter().copied();
-        let mut pairs = pairs(trials, self.cell, metric, self.arm, self.baseline);
+        let mut pairs = pair_trials(trials, self.cell, metric, self.arm, self.baseline);
         pairs.retain(|pair| pair.arm.is_finite() && pair.baseline.is_finite());
         // A difference says more of a percentage of 0 than the ratio to a very small one.
         let positive = pairs.iter().filter(|p| p.arm > 0.0 && p.baseline > 0.0);
@@ -236,7 +238,7 @@ fn correlation(xs: &[f64], ys: &[f64]) -> Option<Correlation> {
     if xs.len() < FEWEST_BLOCKS {
         return None;
     }
-    kendall(xs, ys)
+    kendall_tau(xs, ys)
 }
 
 /// Benjamini and Hochberg: with p-values in ascending order, all up to the last one

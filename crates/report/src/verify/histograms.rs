@@ -16,7 +16,7 @@ pub type LogOf<'a> = &'a dyn Fn(&Workload, &Load, &str) -> Option<&'static str>;
 
 /// The quantiles and maxima of every trial that counts, against its histograms. A figure
 /// whose log is missing or empty differs; one that comes from no log is counted as taken.
-pub fn histograms(results: &ResultSet, log_of: LogOf) -> Verification {
+pub fn verify_histograms(results: &ResultSet, log_of: LogOf) -> Verification {
     let mut verification = Verification::default();
     let mut buffer = Vec::new();
     for stored in results.trials.iter().filter(|stored| stored.trial.is_ok()) {
@@ -29,7 +29,7 @@ pub fn histograms(results: &ResultSet, log_of: LogOf) -> Verification {
         if let Some(of_arm) = &stored.trial.result.windows {
             let logs = names_of_logs(stored);
             let stored = Stored(stored);
-            windows::check(&stored, of_arm, &logs, &mut buffer, &mut verification);
+            windows::check_windows(&stored, of_arm, &logs, &mut buffer, &mut verification);
             continue;
         }
         for measured in &stored.trial.result.metrics {
@@ -56,19 +56,19 @@ pub(super) struct Stored<'a>(&'a StoredTrial);
 
 impl Stored<'_> {
     /// Name of its directory.
-    pub(super) fn name(&self) -> String {
+    pub(super) fn dir_name(&self) -> String {
         let name = self.0.dir.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
     /// Text of an interval log.
-    pub(super) fn log(&self, log: &str) -> Result<Vec<u8>, String> {
+    pub(super) fn read_log(&self, log: &str) -> Result<Vec<u8>, String> {
         let path = self.0.dir.join(format!("{log}.hlog"));
         results::files::read(&path).map_err(|e| e.to_string())
     }
 
     /// Its figures.
-    pub(super) fn metrics(&self) -> &[Measurement] {
+    pub(super) fn stored_metrics(&self) -> &[Measurement] {
         &self.0.trial.result.metrics
     }
 }
@@ -113,7 +113,8 @@ fn check_log(
         }
     };
     for measured in measured {
-        let found = quantile_of(log, &measured.metric).and_then(|name| quantile(&histogram, name));
+        let found =
+            quantile_of(log, &measured.metric).and_then(|name| read_quantile(&histogram, name));
         let said = measured.value.to_string();
         let place = || format!("trials/{trial}/trial.json, {}", measured.metric);
         match found {
@@ -150,7 +151,7 @@ fn read_log(
 }
 
 /// Value of `p50`, `p999` or `max`; `None` for any other name and for an empty histogram.
-pub(super) fn quantile(histogram: &Histogram<u64>, name: &str) -> Option<f64> {
+pub(super) fn read_quantile(histogram: &Histogram<u64>, name: &str) -> Option<f64> {
     if histogram.is_empty() {
         return None;
     }
@@ -180,10 +181,10 @@ mod tests {
     fn quantiles_are_read_from_their_names() {
         let mut histogram = Histogram::<u64>::new(3).unwrap();
         (1..=1000).for_each(|n| histogram.record(n).unwrap());
-        assert_eq!(quantile(&histogram, "p50"), Some(500.0));
-        assert_eq!(quantile(&histogram, "p999"), Some(999.0));
-        assert_eq!(quantile(&histogram, "max"), Some(1000.0));
-        assert_eq!(quantile(&histogram, "per_sec"), None);
-        assert_eq!(quantile(&histogram, "p"), None);
+        assert_eq!(read_quantile(&histogram, "p50"), Some(500.0));
+        assert_eq!(read_quantile(&histogram, "p999"), Some(999.0));
+        assert_eq!(read_quantile(&histogram, "max"), Some(1000.0));
+        assert_eq!(read_quantile(&histogram, "per_sec"), None);
+        assert_eq!(read_quantile(&histogram, "p"), None);
     }
 }

@@ -7,9 +7,9 @@ mod outputs;
 mod pages;
 mod windows;
 
-pub use histograms::{LogOf, histograms};
-pub use numbers::{certificate, report};
-pub use outputs::{ReadAgain, outputs};
+pub use histograms::{LogOf, verify_histograms};
+pub use numbers::{verify_certificate, verify_report};
+pub use outputs::{ReadAgain, verify_outputs};
 pub use pages::first_difference;
 
 use model::printable::one_line;

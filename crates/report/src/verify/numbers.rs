@@ -13,7 +13,7 @@ const MOST_DIFFERENCES: usize = 200;
 
 /// The JSON report `said` against the one that `results` give now. What only the
 /// newer of the two formats has is not compared.
-pub fn report(results: &ResultSet, said: &str) -> Result<Verification, ReportError> {
+pub fn verify_report(results: &ResultSet, said: &str) -> Result<Verification, ReportError> {
     let found = json(&Table::from_results(results))?;
     let said = serde_json::from_str(said)?;
     let found = serde_json::from_str(&found)?;
@@ -21,8 +21,8 @@ pub fn report(results: &ResultSet, said: &str) -> Result<Verification, ReportErr
 }
 
 /// The certificate `said` against the one that `results` give now.
-pub fn certificate(results: &ResultSet, said: &str) -> Result<Verification, ReportError> {
-    let found = serde_json::to_value(Certificate::of(results))?;
+pub fn verify_certificate(results: &ResultSet, said: &str) -> Result<Verification, ReportError> {
+    let found = serde_json::to_value(Certificate::from_results(results))?;
     compared("certificate", serde_json::from_str(said)?, found)
 }
 
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_report_agrees_with_the_results_that_it_was_made_from() {
         let (_dir, results) = stored();
-        let verification = report(&results, &json(&results)).unwrap();
+        let verification = verify_report(&results, &json(&results)).unwrap();
         assert_eq!(verification.differences, []);
         assert!(verification.numbers > 100);
     }
@@ -137,7 +137,9 @@ mod tests {
         let (_dir, results) = stored();
         let mut said: Value = serde_json::from_str(&json(&results)).unwrap();
         said["comparisons"][2]["ratio"] = Value::from(2.5);
-        let differences = report(&results, &said.to_string()).unwrap().differences;
+        let differences = verify_report(&results, &said.to_string())
+            .unwrap()
+            .differences;
         assert_eq!(differences.len(), 1);
         assert!(
             differences[0].place.contains("comparisons[2"),
@@ -151,7 +153,9 @@ mod tests {
         let (_dir, results) = stored();
         let mut said: Value = serde_json::from_str(&json(&results)).unwrap();
         said.as_object_mut().unwrap().remove("warnings");
-        let differences = report(&results, &said.to_string()).unwrap().differences;
+        let differences = verify_report(&results, &said.to_string())
+            .unwrap()
+            .differences;
         assert_eq!(differences[0].place, "report.warnings");
     }
 
@@ -161,7 +165,9 @@ mod tests {
         let mut said: Value = serde_json::from_str(&json(&results)).unwrap();
         said.as_object_mut().unwrap().remove("warnings");
         said["format"]["minor"] = Value::from(-1);
-        let differences = report(&results, &said.to_string()).unwrap().differences;
+        let differences = verify_report(&results, &said.to_string())
+            .unwrap()
+            .differences;
         assert_eq!(differences, []);
     }
 }

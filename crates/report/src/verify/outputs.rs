@@ -17,7 +17,7 @@ pub type ReadAgain<'a> =
 
 /// The printed figures of every trial that counts, read again from the output that is stored with it. Those
 /// that were read are no longer among `taken`. Nothing is read where no output was kept, or not all of it.
-pub fn outputs(
+pub fn verify_outputs(
     results: &ResultSet,
     read_again: ReadAgain,
     taken: &mut BTreeMap<String, usize>,

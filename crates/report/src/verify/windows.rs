@@ -1,9 +1,9 @@
 //! Figures of windows of arms that took turns: each quantile against the histogram of its window,
 //! and each level of a trial against its windows.
 
-use super::histograms::{Stored, quantile, quantile_of};
+use super::histograms::{Stored, quantile_of, read_quantile};
 use super::{Difference, Verification, is_near};
-use crate::hlog::intervals;
+use crate::hlog::read_intervals;
 use hdrhistogram::Histogram;
 use model::Windows;
 use model::turns::Span;
@@ -15,7 +15,7 @@ const SAME_QUANTILE: f64 = 2e-3;
 const SAME_LEVEL: f64 = 1e-9;
 
 /// Checks a trial with windows. `logs` are the names of its interval logs.
-pub(super) fn check(
+pub(super) fn check_windows(
     stored: &Stored,
     windows: &Windows,
     logs: &[String],
@@ -30,7 +30,7 @@ pub(super) fn check(
                 check_metric(stored, windows, log, metric, &found, verification);
             }),
             Err(found) => verification.differences.push(Difference {
-                place: format!("trials/{}/{log}.hlog", stored.name()),
+                place: format!("trials/{}/{log}.hlog", stored.dir_name()),
                 said: "a histogram of each window".to_owned(),
                 found,
             }),
@@ -40,8 +40,8 @@ pub(super) fn check(
 }
 
 fn read(stored: &Stored, log: &str, buffer: &mut Vec<u8>) -> Result<Vec<Histogram<u64>>, String> {
-    let text = stored.log(log)?;
-    let histograms = intervals(&text).map(|interval| {
+    let text = stored.read_log(log)?;
+    let histograms = read_intervals(&text).map(|interval| {
         let mut histogram = Histogram::new(3).map_err(|e| e.to_string())?;
         histogram.auto(true);
         interval?.add_to(&mut histogram, buffer)?;
@@ -67,12 +67,12 @@ fn check_metric(
         let name = quantile_of(log, metric).unwrap_or_default();
         let found = histograms
             .get(index)
-            .and_then(|histogram| quantile(histogram, name));
+            .and_then(|histogram| read_quantile(histogram, name));
         if found.is_none_or(|found| !is_near(*said, found, SAME_QUANTILE)) {
             verification.differences.push(Difference {
                 place: format!(
                     "trials/{}/trial.json, {metric} of window {index}",
-                    stored.name()
+                    stored.dir_name()
                 ),
                 said: said.to_string(),
                 found: found.map_or_else(|| "nothing".to_owned(), |found| found.to_string()),
@@ -83,7 +83,7 @@ fn check_metric(
 
 /// A level is the geometric mean over the windows that count.
 fn check_levels(stored: &Stored, windows: &Windows, verification: &mut Verification) {
-    for measured in stored.metrics() {
+    for measured in stored.stored_metrics() {
         let values: BTreeMap<u32, f64> = windows.by_pair(&measured.metric, Span::Whole);
         let positive = values.values().filter(|value| **value > 0.0);
         let logarithms: Vec<f64> = positive.map(|value| value.ln()).collect();
@@ -95,7 +95,11 @@ fn check_levels(stored: &Stored, windows: &Windows, verification: &mut Verificat
         verification.numbers += 1;
         if !is_near(measured.value, found, SAME_LEVEL) {
             verification.differences.push(Difference {
-                place: format!("trials/{}/trial.json, {}", stored.name(), measured.metric),
+                place: format!(
+                    "trials/{}/trial.json, {}",
+                    stored.dir_name(),
+                    measured.metric
+                ),
                 said: measured.value.to_string(),
                 found: found.to_string(),
             });

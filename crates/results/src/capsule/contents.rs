@@ -2,7 +2,7 @@
 
 use super::{CAPSULE, PAGES, REPORT, SIGNATURE, SUMS};
 use crate::ResultsError;
-use crate::files::{self, io};
+use crate::files::{self, io_error};
 use model::printable::is_hidden;
 use std::fs;
 use std::path::Path;
@@ -74,7 +74,7 @@ pub struct Found {
 }
 
 impl Found {
-    pub fn below(dir: &Path) -> Result<Found, ResultsError> {
+    pub fn read_below(dir: &Path) -> Result<Found, ResultsError> {
         let mut found = Found::default();
         found.add(dir, "")?;
         found.files.sort();
@@ -83,9 +83,11 @@ impl Found {
     }
 
     fn add(&mut self, dir: &Path, prefix: &str) -> Result<(), ResultsError> {
-        for entry in fs::read_dir(dir).map_err(io("listing", dir))? {
-            let entry = entry.map_err(io("listing", dir))?;
-            let kind = entry.file_type().map_err(io("looking at", &entry.path()))?;
+        for entry in fs::read_dir(dir).map_err(io_error("listing", dir))? {
+            let entry = entry.map_err(io_error("listing", dir))?;
+            let kind = entry
+                .file_type()
+                .map_err(io_error("looking at", &entry.path()))?;
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             if kind.is_dir() {
                 self.add(&entry.path(), &format!("{name}/"))?;

@@ -7,7 +7,7 @@ use tar::Header;
 const MODE: u32 = 0o644;
 
 /// A header as `pack` writes it, but for the name.
-pub fn packed(size: u64) -> Header {
+pub fn make_header(size: u64) -> Header {
     let mut header = Header::new_gnu();
     header.set_size(size);
     header.set_mode(MODE);
@@ -24,7 +24,7 @@ pub fn unlike_packed(header: &Header) -> Option<String> {
     let Ok(size) = header.entry_size() else {
         return Some("whose size is no number".to_owned());
     };
-    let mut ours = packed(size);
+    let mut ours = make_header(size);
     let (found, wanted) = (header.as_old(), ours.as_old_mut());
     if found.mode != wanted.mode {
         return Some(match header.mode() {

@@ -24,7 +24,7 @@ mod unpack;
 pub(crate) use contents::Found;
 pub use pack::{Packed, Packer, Sign};
 pub use sums::{Tampering, check_sums};
-pub use unpack::{Limits, head, is_capsules, unpack};
+pub use unpack::{Limits, is_capsules, read_head, unpack_capsule};
 
 use crate::Format;
 use doors::read::copy_within;

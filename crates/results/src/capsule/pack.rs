@@ -2,7 +2,7 @@
 
 use super::contents::{self, Found};
 use super::{CAPSULE, Capsule, SIGNATURE, SUMS, header, sha256};
-use crate::files::{self, io};
+use crate::files::{self, io_error};
 use crate::{ResultsError, read};
 use doors::written::{Beside, MARK};
 use flate2::{Compression, GzBuilder};
@@ -53,9 +53,11 @@ impl Packer<'_> {
     /// Packs the results directory `dir` into the file `output`.
     pub fn pack(&self, dir: &Path, output: &Path) -> Result<Packed, ResultsError> {
         read::read_manifest(dir)?;
-        let mut beside = Beside::of(output).map_err(io("creating", output))?;
+        let mut beside = Beside::create_for(output).map_err(io_error("creating", output))?;
         let packed = self.write(dir, output, beside.file())?;
-        beside.put().map_err(io("renaming to", output))?;
+        beside
+            .put_in_place()
+            .map_err(io_error("renaming to", output))?;
         Ok(packed)
     }
 
@@ -89,7 +91,7 @@ impl Packer<'_> {
     }
 
     fn made(&self) -> Result<BTreeMap<String, Vec<u8>>, ResultsError> {
-        let capsule = files::json(Path::new(CAPSULE), self.capsule)?;
+        let capsule = files::to_json(Path::new(CAPSULE), self.capsule)?;
         let reports = self.reports.iter();
         let reports = reports.map(|(name, text)| ((*name).to_owned(), text.clone().into_bytes()));
         Ok(reports.chain([(CAPSULE.to_owned(), capsule)]).collect())
@@ -99,7 +101,7 @@ impl Packer<'_> {
 /// Names of the files that results are made of, and of what else is there. Reports are
 /// neither: they can be made again.
 fn stored_files(dir: &Path) -> Result<(Vec<String>, Vec<String>), ResultsError> {
-    let found = Found::below(dir)?;
+    let found = Found::read_below(dir)?;
     let (stored, others): (Vec<String>, Vec<String>) = found
         .files
         .into_iter()
@@ -140,7 +142,7 @@ struct Archive<'a, W: Write> {
 impl<W: Write + Finish> Archive<'_, W> {
     fn add_file(&mut self, name: &str, path: &Path) -> Result<(), ResultsError> {
         let file = files::open(path)?;
-        let length = file.metadata().map_err(io("looking at", path))?.len();
+        let length = file.metadata().map_err(io_error("looking at", path))?.len();
         self.add(name, length, file)
     }
 
@@ -161,11 +163,11 @@ impl<W: Write + Finish> Archive<'_, W> {
     }
 
     fn append(&mut self, name: &str, length: u64, content: impl Read) -> Result<(), ResultsError> {
-        let mut header = header::packed(length);
+        let mut header = header::make_header(length);
         let path = format!("{}/{name}", self.top);
         self.tar
             .append_data(&mut header, path, content)
-            .map_err(io("writing", self.output))
+            .map_err(io_error("writing", self.output))
     }
 
     fn finish(mut self, sign: Option<Sign>) -> Result<Packed, ResultsError> {
@@ -179,7 +181,7 @@ impl<W: Write + Finish> Archive<'_, W> {
         self.tar
             .into_inner()
             .and_then(Finish::finish)
-            .map_err(io("writing", output))?;
+            .map_err(io_error("writing", output))?;
         Ok(Packed {
             fingerprint: sha256(sums.as_bytes()),
             ..self.packed

@@ -3,7 +3,7 @@
 use super::contents::{self, Found, is_plain};
 use super::{SIGNATURE, SUMS, sha256, sha256_of};
 use crate::ResultsError;
-use crate::files::{self, io};
+use crate::files::{self, io_error};
 use doors::written::MARK;
 use model::printable::one_line;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub fn check_sums(
     }
     let text = files::read(&path)?;
     let mut listed = listed(&path, &text)?;
-    let there = Found::below(dir)?;
+    let there = Found::read_below(dir)?;
     let mut found: Vec<Tampering> = there.others.into_iter().map(Tampering::NoFile).collect();
     for name in there.files {
         if [SUMS, SIGNATURE, MARK].contains(&name.as_str()) {
@@ -71,7 +71,7 @@ pub fn check_sums(
 }
 
 fn sum_of(path: &Path) -> Result<String, ResultsError> {
-    sha256_of(files::open(path)?).map_err(io("reading", path))
+    sha256_of(files::open(path)?).map_err(io_error("reading", path))
 }
 
 /// Hashes by name. A line that is none, or a name that is there twice, would be read

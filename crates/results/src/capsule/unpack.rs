@@ -9,7 +9,7 @@ use super::contents::is_plain;
 use super::header::unlike_packed;
 use super::{CAPSULE, CAPSULE_FORMAT, Capsule};
 use crate::ResultsError;
-use crate::files::{self, io as wrong};
+use crate::files::{self, io_error as wrong};
 use doors::read::{copy_within, open_file, stream_bytes};
 use doors::written;
 use flate2::read::MultiGzDecoder;
@@ -56,7 +56,7 @@ impl Default for Limits {
 
 /// Unpacks the capsule `file` below `into`; gives the results directory. Nothing more is written once
 /// `interrupted` is set.
-pub fn unpack(
+pub fn unpack_capsule(
     file: &Path,
     into: &Path,
     limits: Limits,
@@ -71,7 +71,7 @@ pub fn unpack(
         Fault::Here(error) => error,
     })?;
     let top = top.ok_or_else(|| ResultsError::NotResults(file.to_owned()))?;
-    head(&top, file)?;
+    read_head(&top, file)?;
     Ok(top)
 }
 
@@ -312,7 +312,7 @@ pub fn is_capsules(dir: &Path) -> bool {
 }
 
 /// The head of the capsule `file`, which was unpacked to `dir`.
-pub fn head(dir: &Path, file: &Path) -> Result<Capsule, ResultsError> {
+pub fn read_head(dir: &Path, file: &Path) -> Result<Capsule, ResultsError> {
     let path = dir.join(CAPSULE);
     if !path.exists() {
         return Err(ResultsError::NotResults(file.to_owned()));

@@ -41,8 +41,8 @@ impl Run<'_> {
             if let Some(pool) = self.pool {
                 let has_good = self.trials[before..].iter().any(Trial::is_ok);
                 match matches!(whole, Ok(true)) && has_good {
-                    true => pool.ends(number),
-                    false => pool.leaves(number),
+                    true => pool.end_block(number),
+                    false => pool.give_back_block(number),
                 }
             }
             if !whole? {
@@ -63,7 +63,7 @@ impl Run<'_> {
             return true;
         };
         loop {
-            match pool.takes(block) {
+            match pool.take_block(block) {
                 Taken::Yes => return true,
                 Taken::No => return false,
                 Taken::NotYet if self.interrupted.load(Ordering::Relaxed) => return false,
@@ -138,6 +138,6 @@ impl Run<'_> {
                 .to_owned(),
             remedy: "See why its trials failed, in nodes/.".to_owned(),
         };
-        Ok(self.writer.warn(vec![warning])?)
+        Ok(self.writer.add_warnings(vec![warning])?)
     }
 }

@@ -50,7 +50,7 @@ impl BlockLengths {
 
     /// Budget that is advised for so many blocks: a tenth more, since blocks differ.
     fn budget_for(self, blocks: u32) -> String {
-        let ns = schedule::stretched(self.of(blocks));
+        let ns = schedule::longest_time_ns(self.of(blocks));
         format_duration_ns(schedule::rounded_budget(ns))
     }
 
@@ -64,7 +64,7 @@ impl BlockLengths {
     /// if need be, or where it holds no second block, which is said after the first trial.
     fn too_few(self, budget_ns: u64, least: u32) -> Option<String> {
         let holds_one = self.spent_ns.max(self.next_ns) > budget_ns;
-        if holds_one || self.of(least) <= schedule::stretched(budget_ns) {
+        if holds_one || self.of(least) <= schedule::longest_time_ns(budget_ns) {
             return None;
         }
         let [block, budget] = [about_ns(self.next_ns), budget_ns].map(format_duration_ns);
@@ -93,7 +93,7 @@ impl Run<'_> {
             what: format!("{BUDGET_ENDED} {budget} ended the run after {of} blocks."),
             remedy: self.how_to_extend(self.block_lengths()),
         };
-        Ok(self.writer.warn(vec![warning])?)
+        Ok(self.writer.add_warnings(vec![warning])?)
     }
 
     /// Says after the first trial that counts, and not when the budget has long passed, that
@@ -169,11 +169,12 @@ impl Run<'_> {
     /// Blocks that have begun.
     fn blocks(&self) -> u32 {
         let last = self.trials.iter().map(|t| t.place.block).max();
-        self.pool.map_or(last.unwrap_or(0), |pool| pool.blocks())
+        self.pool
+            .map_or(last.unwrap_or(0), |pool| pool.count_blocks())
     }
 
     fn block_lengths(&self) -> BlockLengths {
-        let (spent_ns, blocks) = (model::nanos(self.elapsed()), self.blocks());
+        let (spent_ns, blocks) = (model::whole_nanos(self.elapsed()), self.blocks());
         let mean_ns = spent_ns / u64::from(blocks.max(1));
         BlockLengths {
             spent_ns,
@@ -192,7 +193,7 @@ impl Run<'_> {
         let by_blocks = self.block_ns().map(|ns| ns.saturating_mul(blocks));
         let by_budget = self
             .end_of_budget()
-            .map(|end| end.saturating_sub(model::nanos(self.elapsed())));
+            .map(|end| end.saturating_sub(model::whole_nanos(self.elapsed())));
         match (by_blocks, by_budget) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -219,7 +220,7 @@ impl Run<'_> {
     fn end_of_budget(&self) -> Option<u64> {
         let budget = self.experiment.stop.budget_ns?;
         Some(match self.is_stretched {
-            true => schedule::stretched(budget),
+            true => schedule::longest_time_ns(budget),
             false => budget,
         })
     }
@@ -227,7 +228,7 @@ impl Run<'_> {
     /// Nothing is repeated any more.
     pub(super) fn budget_is_spent(&self) -> bool {
         let end = self.end_of_budget();
-        end.is_some_and(|end| model::nanos(self.elapsed()) >= end)
+        end.is_some_and(|end| model::whole_nanos(self.elapsed()) >= end)
     }
 
     /// The next block would not end within the budget. The first one always runs, and a little more than the
@@ -241,7 +242,7 @@ impl Run<'_> {
         if lengths.of(lengths.blocks.saturating_add(1)) <= budget {
             return Ok(false);
         }
-        if lengths.blocks >= least || lengths.of(least) > schedule::stretched(budget) {
+        if lengths.blocks >= least || lengths.of(least) > schedule::longest_time_ns(budget) {
             return Ok(true);
         }
         self.stretch(budget, least)?;
@@ -253,7 +254,7 @@ impl Run<'_> {
         if std::mem::replace(&mut self.is_stretched, true) {
             return Ok(());
         }
-        let longest = schedule::stretched(budget);
+        let longest = schedule::longest_time_ns(budget);
         let [budget, longest] = [budget, longest].map(format_duration_ns);
         let what = format!(
             "{STRETCHED} up to {longest} in place of its budget of {budget}: {least} blocks are the least for an \
@@ -261,7 +262,7 @@ impl Run<'_> {
         );
         (self.sink)(Event::TooLong { what: &what });
         let (severity, remedy) = (Severity::Note, String::new());
-        Ok(self.writer.warn(vec![Warning {
+        Ok(self.writer.add_warnings(vec![Warning {
             severity,
             what,
             remedy,

@@ -8,7 +8,10 @@ use model::{Calibration, Cell};
 impl Run<'_> {
     /// Values that all trials of a cell share, found before its first trial; `None` when
     /// interrupted.
-    pub(super) fn calibration(&mut self, cell: usize) -> Result<Option<Calibration>, RunError> {
+    pub(super) fn find_calibration(
+        &mut self,
+        cell: usize,
+    ) -> Result<Option<Calibration>, RunError> {
         let cell = &self.plan.cells[cell];
         if let Some(found) = self.calibrations.get(&cell.name) {
             return Ok(Some(found.clone()));
@@ -34,7 +37,7 @@ impl Run<'_> {
             false => &mut self.connection,
         })?;
         let calibrated =
-            connection.calibrate(&cell.name, &workload, cell.load, known, self.interrupted)?;
+            connection.calibrate_cell(&cell.name, &workload, cell.load, known, self.interrupted)?;
         let Calibrated::Found(found) = calibrated else {
             return Ok(None);
         };

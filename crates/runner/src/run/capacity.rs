@@ -2,7 +2,7 @@
 //! once, under the baseline, and then holds for all arms.
 
 use super::{Run, connected, prove};
-use crate::check::{boot, only_arms_of};
+use crate::check::{needed_boot, only_arms_of};
 use crate::connection::{Connection, with_last_lines};
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
@@ -51,7 +51,7 @@ impl Run<'_> {
         }
         if !searches.is_empty() {
             self.check_rates()?;
-            if self.target.can().reset.saves() {
+            if self.target.abilities().reset.has_snapshot() {
                 // No snapshot is of the machine that the search had.
                 self.connection = None;
             }
@@ -67,15 +67,15 @@ impl Run<'_> {
             if let Some(found) = self.calibrations.get(&cell.name) {
                 let loads = &mut experiment.workloads[cell.workload].loads;
                 let written = loads.iter_mut().filter(|load| **load == cell.load);
-                written.for_each(|load| *load = load.offered(found));
+                written.for_each(|load| *load = load.offered_load(found));
             }
         }
-        let baseline = boot(&experiment.arms[experiment.baseline]);
+        let baseline = needed_boot(&experiment.arms[experiment.baseline]);
         let side = self.side();
         let target = connected(&mut self.connection)?;
-        let mut problems = target.check(&only_arms_of(&experiment, &baseline), side)?;
+        let mut problems = target.check_experiment(&only_arms_of(&experiment, &baseline), side)?;
         if let Some(beside) = &mut self.beside {
-            problems.extend(beside.check(&experiment, Side::Controller)?);
+            problems.extend(beside.check_experiment(&experiment, Side::Controller)?);
         }
         match problems.is_empty() {
             true => Ok(()),
@@ -87,12 +87,12 @@ impl Run<'_> {
     pub(super) fn boot_of_search(&self) -> Option<Boot> {
         let baseline = &self.experiment.arms[self.experiment.baseline];
         let searches = self.open_searches();
-        searches.first().map(|_| boot(baseline))
+        searches.first().map(|_| needed_boot(baseline))
     }
 
     /// Searches whose rate is not stored and whose cells have something to measure.
     fn open_searches(&self) -> Vec<Search> {
-        let mut searches = schedule::searches(self.experiment);
+        let mut searches = schedule::list_searches(self.experiment);
         searches.retain(|search| {
             let mut unknown = self.shares(search.workload);
             unknown.retain(|cell| {
@@ -126,7 +126,9 @@ impl Run<'_> {
         let mut reason = String::new();
         for _ in 0..experiment.stop.max_attempts {
             match self.search(search)? {
-                Ended::Found(rate_per_sec) => return self.sustained(search, rate_per_sec),
+                Ended::Found(rate_per_sec) => {
+                    return self.find_sustained_rate(search, rate_per_sec);
+                }
                 Ended::Interrupted => return Ok(None),
                 Ended::Never(problem) => return Err(RunError::Unmet(vec![problem])),
                 Ended::Again(why) => {
@@ -144,7 +146,7 @@ impl Run<'_> {
     /// One attempt, which is a trial of the baseline that no block has.
     fn search(&mut self, search: &Search) -> Result<Ended, RunError> {
         let workload = &self.experiment.workloads[search.workload].name;
-        Ok(match self.aside(search, Load::MaxRate(search.slo))? {
+        Ok(match self.run_aside(search, Load::MaxRate(search.slo))? {
             Aside::Interrupted => Ended::Interrupted,
             Aside::Result(result, files) => {
                 let mut tables = files.texts.iter();
@@ -158,7 +160,7 @@ impl Run<'_> {
     }
 
     /// A trial of the baseline that no block has.
-    pub(super) fn aside(&mut self, search: &Search, load: Load) -> Result<Aside, RunError> {
+    pub(super) fn run_aside(&mut self, search: &Search, load: Load) -> Result<Aside, RunError> {
         let end = self.trial_aside(search, load);
         Ok(match self.ended_aside(end)? {
             TrialEnd::Interrupted => Aside::Interrupted,
@@ -176,7 +178,7 @@ impl Run<'_> {
         let why = match end {
             Err(RunError::Target(TargetError::Gone { why, tail })) => with_last_lines(why, &tail),
             Ok(TrialEnd::Lost { why, .. }) => {
-                let console = self.connection.as_mut().and_then(Connection::console);
+                let console = self.connection.as_mut().and_then(Connection::read_console);
                 with_last_lines(why, &console.unwrap_or_default())
             }
             end => return end,
@@ -192,7 +194,10 @@ impl Run<'_> {
     fn trial_aside(&mut self, search: &Search, load: Load) -> Result<TrialEnd, RunError> {
         let experiment = self.experiment;
         let baseline = &experiment.arms[experiment.baseline];
-        let (boot, workload) = (boot(baseline), &experiment.workloads[search.workload]);
+        let (boot, workload) = (
+            needed_boot(baseline),
+            &experiment.workloads[search.workload],
+        );
         if self.connection.is_none() || self.in_use.as_ref() != Some(&(boot.clone(), 0)) {
             self.open(&boot, 0)?;
         }
@@ -218,7 +223,7 @@ impl Run<'_> {
             ..TrialSpec::new(baseline.clone(), limited, load)
         })?;
         if let TrialEnd::Result { result, .. } = &mut end {
-            prove(result, connected(&mut self.connection)?.facts());
+            prove(result, connected(&mut self.connection)?.machine_facts());
         }
         Ok(end)
     }
@@ -228,7 +233,7 @@ impl Run<'_> {
     fn calibration_beside(&mut self, workload: usize) -> Result<Option<Calibration>, RunError> {
         let has_antagonists = !self.experiment.workloads[workload].antagonists.is_empty();
         match self.shares(workload).first() {
-            Some(cell) if has_antagonists => self.calibration(*cell),
+            Some(cell) if has_antagonists => self.find_calibration(*cell),
             _ => Ok(Some(Calibration::default())),
         }
     }
@@ -252,14 +257,14 @@ impl Run<'_> {
     }
 }
 
-pub(super) fn metric(result: &TrialResult, name: &str) -> Option<f64> {
+pub(super) fn find_metric(result: &TrialResult, name: &str) -> Option<f64> {
     let mut metrics = result.metrics.iter();
     metrics.find(|m| m.metric == name).map(|m| m.value)
 }
 
 fn ended(workload: &str, result: &TrialResult) -> Ended {
-    let rate = metric(result, bound::METRIC);
-    match (&result.state, rate, metric(result, bound::MARK)) {
+    let rate = find_metric(result, bound::METRIC);
+    match (&result.state, rate, find_metric(result, bound::MARK)) {
         (TrialState::Ok, Some(rate), Some(0.0)) => Ended::Found(rate),
         (TrialState::Ok, _, _) => Ended::Never(only_bound(workload, result)),
         (TrialState::Failed { why } | TrialState::Void { why }, _, _) => match result.for_good {

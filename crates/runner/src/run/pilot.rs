@@ -57,7 +57,7 @@ type Chosen = Result<InPlace, String>;
 impl Run<'_> {
     /// Finds out for each cell whose arms take turns if they can whether they do, and in which
     /// windows; `false` when interrupted.
-    pub(super) fn pilots(&mut self) -> Result<bool, RunError> {
+    pub(super) fn run_pilots(&mut self) -> Result<bool, RunError> {
         let plan = self.plan;
         if self.experiment.arms.len() < 2 {
             return Ok(true);
@@ -78,7 +78,7 @@ impl Run<'_> {
                 return Ok(false);
             };
             self.store_pilot(&cell.name, chosen)?;
-            if self.target.can().reset != Reset::None {
+            if self.target.abilities().reset != Reset::None {
                 // The first trial of this place gets a machine that has seen no pilot.
                 self.connection = None;
             }
@@ -87,7 +87,7 @@ impl Run<'_> {
     }
 
     /// Lengths of the turns of a cell; `None` where each of its trials is a process of its own.
-    pub(super) fn lengths(&self, cell: usize) -> Option<InPlace> {
+    pub(super) fn turn_lengths(&self, cell: usize) -> Option<InPlace> {
         let cell = &self.plan.cells[cell];
         let lengths = self.experiment.workloads[cell.workload].in_place?;
         if !lengths.pilot {
@@ -116,7 +116,7 @@ impl Run<'_> {
         };
         (self.sink)(Event::Piloted { cell, what: &what });
         if chosen.is_err() {
-            self.writer.warn(vec![Warning {
+            self.writer.add_warnings(vec![Warning {
                 severity: Severity::Note,
                 what: format!("{cell}: {what}."),
                 remedy: "in-place = \"never\" does the same without a pilot".to_owned(),
@@ -270,7 +270,7 @@ impl Run<'_> {
             ..spec
         })?;
         if let TrialEnd::Result { result, arms, .. } = &mut end {
-            let facts = connected(&mut self.connection)?.facts();
+            let facts = connected(&mut self.connection)?.machine_facts();
             arms.iter_mut().for_each(|arm| prove(arm, facts.clone()));
             prove(result, facts);
         }
@@ -336,7 +336,7 @@ fn disagreement(
             arm: &windows[arm],
             metrics: &[],
         };
-        process.shifts(metric, Span::Whole, Scale::Ratio)
+        process.pair_shifts(metric, Span::Whole, Scale::Ratio)
     };
     let mut pairs = others
         .iter()

@@ -20,7 +20,7 @@ impl Run<'_> {
         boot: Boot,
     ) -> Result<Option<TrialEnd>, RunError> {
         let key = (boot, self.plan.cells[place.cell].workload);
-        if self.target.can().reset == Reset::BlockSnapshot {
+        if self.target.abilities().reset == Reset::BlockSnapshot {
             // A state is as large as the memory of the guest.
             self.saved.retain(|_, (block, _)| *block == place.block);
         }
@@ -58,7 +58,7 @@ impl Run<'_> {
             .filter_map(|(at, cell)| (cell.workload == key.1).then_some(at))
             .collect();
         for cell in cells {
-            if self.calibration(cell)?.is_none() {
+            if self.find_calibration(cell)?.is_none() {
                 return Ok(Some(TrialEnd::Interrupted));
             }
         }
@@ -96,7 +96,7 @@ impl Run<'_> {
         });
         if let Some(connection) = self.connection.take() {
             self.saved
-                .insert(key.clone(), (place.block, connection.save()?));
+                .insert(key.clone(), (place.block, connection.save_machine()?));
         }
         Ok(None)
     }

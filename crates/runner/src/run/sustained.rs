@@ -3,7 +3,7 @@
 //! ordinary trials go down from the rate that the search found until one holds.
 
 use super::Run;
-use super::capacity::{Aside, metric, none_found};
+use super::capacity::{Aside, find_metric, none_found};
 use crate::{Event, RunError};
 use model::{
     Load, Severity, Slo, TrialResult, TrialState, Warning, format_duration_ns, format_rate,
@@ -42,12 +42,12 @@ impl Tried {
             TrialState::Failed { why } => Some(why.clone()),
             TrialState::Ok => None,
         };
-        let quantile = format!("request_{}", slo.quantile().replace('.', ""));
-        let quantile_ns = metric(result, &quantile);
-        let overloaded = metric(result, "overloaded").is_some_and(|is_so| is_so > 0.0);
+        let quantile = format!("request_{}", slo.quantile_name().replace('.', ""));
+        let quantile_ns = find_metric(result, &quantile);
+        let overloaded = find_metric(result, "overloaded").is_some_and(|is_so| is_so > 0.0);
         let is_fast = quantile_ns.is_none_or(|ns| ns < slo.below_ns as f64);
         Ok(Tried {
-            answered_per_sec: metric(result, "requests_per_sec"),
+            answered_per_sec: find_metric(result, "requests_per_sec"),
             quantile_ns,
             overloaded,
             held: failed.is_none() && !overloaded && is_fast,
@@ -70,8 +70,8 @@ impl Tried {
             return why.clone();
         }
         let quantile = self.quantile_ns.map(|ns| {
-            let ns = format_duration_ns(model::whole(ns));
-            format!("{} {ns}", slo.quantile())
+            let ns = format_duration_ns(model::truncate_to_u64(ns));
+            format!("{} {ns}", slo.quantile_name())
         });
         let answered = self.answered_per_sec;
         let answered = answered.map(|rate| format!("{} answered", format_rate(rate)));
@@ -94,7 +94,7 @@ impl Tried {
 impl Run<'_> {
     /// The highest rate, from that of the search downwards, that holds in an ordinary trial;
     /// `None` when interrupted.
-    pub(super) fn sustained(
+    pub(super) fn find_sustained_rate(
         &mut self,
         search: &Search,
         found: f64,
@@ -134,7 +134,7 @@ impl Run<'_> {
         self.writer.add_search(&name, &table)?;
         if rate_per_sec < found {
             let note = lower_than_found(workload, found, rate_per_sec);
-            self.writer.warn(vec![note])?;
+            self.writer.add_warnings(vec![note])?;
         }
         Ok(Some(rate_per_sec))
     }
@@ -151,7 +151,7 @@ impl Run<'_> {
         let workload = &experiment.workloads[search.workload].name;
         let (mut lost, mut again) = (0, true);
         loop {
-            let tried = match self.aside(search, Load::RatePerSec(rate_per_sec))? {
+            let tried = match self.run_aside(search, Load::RatePerSec(rate_per_sec))? {
                 Aside::Interrupted => return Ok(None),
                 Aside::Result(result, _) => Tried::of(&search.slo, &result),
                 Aside::Lost(why) => Err(why),

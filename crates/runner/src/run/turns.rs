@@ -9,7 +9,7 @@ impl Run<'_> {
     /// The places of the plan that a trial at this place measures, in the order of the arms: all of
     /// its cell in its block, where arms take turns.
     pub(super) fn places_of(&self, place: &PlannedTrial) -> Vec<PlannedTrial> {
-        if self.lengths(place.cell).is_none() {
+        if self.turn_lengths(place.cell).is_none() {
             return vec![place.clone()];
         }
         let planned = self.plan.trials.iter();

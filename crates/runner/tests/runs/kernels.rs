@@ -11,7 +11,7 @@ use target::fake::FakeTarget;
 fn a_trial_on_another_kernel_than_its_arm_says_is_void_with_both_names() {
     let place = Place::new(experiment(&["default", "same"]));
     let mut target = undecided();
-    target.facts = vec![Fact::found("kernel", "6.12.1 #7 SMP").wants("6.13.0 #1 SMP")];
+    target.facts = vec![Fact::new("kernel", "6.12.1 #7 SMP").with_wanted("6.13.0 #1 SMP")];
     let trials = place.run(target);
     assert!(!trials.is_empty());
     for trial in trials {
@@ -88,7 +88,7 @@ fn a_kernel_that_never_comes_up_is_given_up_and_the_others_go_on() {
     let mut wanted = experiment(&["old", "new", "same"]);
     with_two_kernels(&mut wanted);
     // The first kernel of a run must come up, or the run does not begin.
-    let begins_with_new = |wanted: &Experiment| schedule::plan(wanted).trials[0].arm == 1;
+    let begins_with_new = |wanted: &Experiment| schedule::plan_blocks(wanted).trials[0].arm == 1;
     while begins_with_new(&wanted) {
         wanted.seed += 1;
     }

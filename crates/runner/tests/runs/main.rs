@@ -307,7 +307,7 @@ fn a_run_explains_every_place_that_it_left_out() {
         last("make") < last("noisy"),
         "one is decided before the other"
     );
-    let left_out = runner::unexplained(&place.experiment, &place.plan, &trials, false);
+    let left_out = runner::find_unexplained(&place.experiment, &place.plan, &trials, false);
     assert_eq!(left_out, [] as [&model::PlannedTrial; 0]);
 }
 
@@ -316,7 +316,7 @@ fn trials_that_were_taken_away_are_missed() {
     let (place, trials) = uneven();
     let missed = |taken: &dyn Fn(&Trial) -> bool| -> Vec<u32> {
         let left: Vec<Trial> = trials.iter().filter(|t| !taken(t)).cloned().collect();
-        let missed = runner::unexplained(&place.experiment, &place.plan, &left, false);
+        let missed = runner::find_unexplained(&place.experiment, &place.plan, &left, false);
         missed.iter().map(|place| place.index).collect()
     };
     let of = |cell: &str, block: u32| -> Vec<u32> {

@@ -6,7 +6,7 @@ use model::{
 };
 use results::read::{read_calibrations, read_trials};
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
-use runner::{Event, Member, Options, Outcome, RunError, run};
+use runner::{Event, Member, Options, Outcome, RunError, run_plan};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ pub fn experiment(arms: &[&str]) -> Experiment {
             name: "make".into(),
             metrics: vec!["wall_time".into()],
             time_limit_ns: 1_000_000_000,
-            ..Workload::new(Kind::new("command").with("argv", vec!["make"]))
+            ..Workload::new(Kind::new("command").with_param("argv", vec!["make"]))
         }],
         pause_ns: 0,
         stop: StopRule {
@@ -66,7 +66,7 @@ pub struct Place {
 
 impl Place {
     pub fn new(experiment: Experiment) -> Self {
-        let plan = schedule::plan(&experiment);
+        let plan = schedule::plan_blocks(&experiment);
         Place {
             dir: tempfile::tempdir().unwrap(),
             experiment,
@@ -143,7 +143,7 @@ impl Place {
             left_out: BTreeSet::new(),
         };
         let mut watch = |event: Event| sink(&event, &interrupted);
-        run(
+        run_plan(
             &self.experiment,
             &self.plan,
             &mut target,

@@ -39,13 +39,13 @@ fn run_with_grace(
     story: Story,
     ends_after: fn(usize) -> Option<usize>,
 ) -> Vec<End> {
-    let of_all = schedule::plan(experiment);
+    let of_all = schedule::plan_blocks(experiment);
     let pool = Pool::new(experiment, &of_all).with_grace(grace);
     let start = Barrier::new(machines);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..machines)
             .map(|machine| {
-                let (member, start) = (pool.member(&[]), &start);
+                let (member, start) = (pool.add_member(&[]), &start);
                 let place = Place::new(Experiment {
                     seed: schedule::machine_seed(experiment.seed, &machine.to_string()),
                     ..experiment.clone()

@@ -64,7 +64,7 @@ fn across_boots(
 }
 
 fn starts_of(place: &Place) -> usize {
-    Writer::reopen(place.path()).unwrap().starts().len()
+    Writer::reopen(place.path()).unwrap().earlier_starts().len()
 }
 
 /// Blocks in which an arm and the baseline can be compared.
@@ -72,7 +72,7 @@ fn pairs(place: &Place, arm: usize) -> usize {
     let results = ResultSet::read(place.path()).unwrap();
     let trials: Vec<Trial> = results.trials.into_iter().map(|t| t.trial).collect();
     (0..2)
-        .map(|cell| sample::pairs(&trials, cell, "wall_time", arm, 0).len())
+        .map(|cell| sample::pair_trials(&trials, cell, "wall_time", arm, 0).len())
         .sum()
 }
 

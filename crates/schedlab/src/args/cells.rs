@@ -22,7 +22,7 @@ impl CellArgs {
     /// Takes all other cells out of the experiment.
     pub fn narrow(&self, experiment: &mut Experiment) -> Result<(), CliError> {
         let left_out = self.left_out(experiment)?;
-        let cells = schedule::cells(experiment);
+        let cells = schedule::list_cells(experiment);
         for index in left_out.into_iter().rev() {
             let cell = &cells[index];
             let loads = &mut experiment.workloads[cell.workload].loads;
@@ -35,7 +35,7 @@ impl CellArgs {
     /// Indices of the cells that are not asked for. A name that no cell has is an error, and so is it
     /// where nothing is left.
     pub fn left_out(&self, experiment: &Experiment) -> Result<BTreeSet<usize>, CliError> {
-        let cells = schedule::cells(experiment);
+        let cells = schedule::list_cells(experiment);
         let is_named = |cell: &Cell, name: &Pattern| {
             name.matches(&experiment.workloads[cell.workload].name) || name.matches(&cell.name)
         };
@@ -74,7 +74,7 @@ mod tests {
     fn cells(args: &CellArgs) -> Result<Vec<String>, String> {
         let mut experiment = plan::parse_experiment("x.toml", FILE).unwrap();
         args.narrow(&mut experiment).map_err(|e| e.to_string())?;
-        let cells = schedule::cells(&experiment);
+        let cells = schedule::list_cells(&experiment);
         Ok(cells.into_iter().map(|cell| cell.name).collect())
     }
 

@@ -9,7 +9,7 @@ use model::printed::number::Thousands;
 pub fn format() -> impl TypedValueParser<Value = &'static report::Format> {
     let names = report::FORMATS.iter().map(|format| format.name);
     PossibleValuesParser::new(names)
-        .map(|name| report::Format::named(&name).unwrap_or(&report::FORMATS[0]))
+        .map(|name| report::Format::find_by_name(&name).unwrap_or(&report::FORMATS[0]))
 }
 
 /// The signs between groups of digits.
@@ -24,5 +24,5 @@ pub fn import_tool() -> impl TypedValueParser<Value = &'static import::Tool> {
         .map(|tool| PossibleValue::new(tool.name).help(tool.summary));
     let names: Vec<PossibleValue> = names.collect();
     PossibleValuesParser::new(names)
-        .map(|name| import::Tool::named(&name).unwrap_or(&import::TOOLS[0]))
+        .map(|name| import::Tool::find_by_name(&name).unwrap_or(&import::TOOLS[0]))
 }

@@ -55,7 +55,7 @@ pub enum GateFormat {
 
 impl GateArgs {
     /// Figures that are compared; none for the usual.
-    pub fn by(&self) -> Option<By> {
+    pub fn compared_figures(&self) -> Option<By> {
         match (self.exact, self.by) {
             (true, _) => Some(By::Trials),
             (false, Some(Compared::Effects)) => Some(By::Effects),

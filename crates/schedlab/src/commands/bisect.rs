@@ -11,7 +11,7 @@ use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain, note};
 use crate::progress::Spinner;
-use crate::request::{measurable, wanted};
+use crate::request::{read_measurable, read_wanted};
 use crate::sources;
 use doors::started::Agreed;
 use doors::written::{self, Marked};
@@ -135,7 +135,7 @@ pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
     })?;
     match args.format {
         Plain::Json => output::json(&bisect.state)?,
-        Plain::Text => output::text(shown::text(&bisect.state, &next))?,
+        Plain::Text => output::print_text(shown::answer_text(&bisect.state, &next))?,
     }
     if !args.quiet {
         note!("\nResults  {}", bisect.dir.display());
@@ -155,7 +155,7 @@ impl<'a> Bisect<'a> {
         let (good, bad) = (commit(&args.good)?, commit(&args.bad)?);
         let dir = args.output.clone();
         let dir = dir.unwrap_or_else(|| crate::measure::default_dir("bisect"));
-        let marked = directory::taken(&dir)?;
+        let marked = directory::take_directory(&dir)?;
         // A workload finds the programs from wherever it runs.
         let dir = fs::canonicalize(&dir).map_err(CliError::internal)?;
         match subject {
@@ -171,7 +171,7 @@ impl<'a> Bisect<'a> {
         let fragments = whole(&args.fragment)?;
         let begun = State {
             digests: kernel::digests(args.config.as_deref(), &fragments)?,
-            commits: bisection.commits(&good, &bad)?,
+            commits: bisection.count_commits(&good, &bad)?,
             confidence: args.experiment.confidence.unwrap_or(0.95),
             smallest_effect: 0.0,
             ends: None,
@@ -184,7 +184,7 @@ impl<'a> Bisect<'a> {
             config: args.config.clone(),
             fragments,
         };
-        let state = match directory::kept(&dir)? {
+        let state = match directory::read_state(&dir)? {
             Some(state) => state,
             None => State {
                 steps: directory::known_to_git(&bisection, &dir)?,
@@ -265,14 +265,14 @@ impl<'a> Bisect<'a> {
     /// Judges commits until one is left, or only those that were skipped.
     fn steps(&mut self) -> Result<Next, CliError> {
         let good = self.state.good.clone();
-        let mut next = self.bisection.next()?;
+        let mut next = self.bisection.find_next()?;
         while let Next::Try(commit) = &next {
             let commit = commit.clone();
             let name = format!("{:02}", self.state.steps.len() + 1);
             let (step, judged) = self.compare(&name, &good, &commit)?;
             self.say(&step);
             self.state.steps.push(step);
-            next = self.bisection.mark(judged.mark)?;
+            next = self.bisection.mark_commit(judged.mark)?;
             self.keep()?;
         }
         Ok(next)
@@ -283,7 +283,7 @@ impl<'a> Bisect<'a> {
         if self.state.again.is_some() {
             return Ok(());
         }
-        let parent = self.bisection.parent(culprit)?;
+        let parent = self.bisection.first_parent(culprit)?;
         let (step, _) = self.compare("again", &parent, culprit)?;
         self.state.again = Some(step);
         self.keep()
@@ -297,7 +297,7 @@ impl<'a> Bisect<'a> {
     }
 
     fn keep(&self) -> Result<(), CliError> {
-        directory::keep(&self.dir, &self.state, self.bisection.log()?)
+        directory::write_state(&self.dir, &self.state, self.bisection.read_log()?)
     }
 
     /// An interleaved comparison of two commits, in a results directory of its own.
@@ -324,7 +324,7 @@ impl<'a> Bisect<'a> {
         };
         let step = Step {
             commit: commit.to_owned(),
-            subject: self.bisection.subject(commit)?,
+            subject: self.bisection.read_subject(commit)?,
             verdict: judged.mark.name().to_owned(),
             why: judged.why.clone(),
             results: dir.exists().then_some(name),
@@ -337,7 +337,7 @@ impl<'a> Bisect<'a> {
         match self.subject {
             Subject::Scheduler => self.scheduler(commit),
             Subject::Program(_) => format!("env.PROGRAM={}", self.tree(commit).program().display()),
-            Subject::Kernel => format!("kernel={}", self.kernels().of(commit).display()),
+            Subject::Kernel => format!("kernel={}", self.kernels().image_dir(commit).display()),
         }
     }
 
@@ -380,12 +380,13 @@ impl<'a> Bisect<'a> {
     fn built_scheduler(&self, commit: &str) -> Result<Result<(), String>, CliError> {
         let scheduler = self.scheduler(commit);
         let scheduler = scheduler.split(' ').next().unwrap_or_default();
-        let of = GitName::of(scheduler).ok_or_else(|| CliError::internal("no name of a commit"))?;
+        let of =
+            GitName::parse(scheduler).ok_or_else(|| CliError::internal("no name of a commit"))?;
         let bar = Spinner::new()?;
         let built = schedulers::install_git(of, Agreed::by_command(), &mut |step| {
-            bar.say(&sources::words(&step));
+            bar.show_line(&sources::step_words(&step));
         });
-        bar.end();
+        bar.end_display();
         match built.map_err(CliError::from) {
             Ok(_) => Ok(Ok(())),
             Err(CliError::Internal { message, .. }) => {
@@ -413,11 +414,11 @@ impl<'a> Bisect<'a> {
             }
             // A kernel needs a guest, of which a file may say more.
             Subject::Kernel if given.file.is_none() && given.words.vm.is_none() => {
-                given.words.vm = Some(self.kernels().of(baseline).display().to_string());
+                given.words.vm = Some(self.kernels().image_dir(baseline).display().to_string());
             }
             _ => {}
         }
-        let mut wanted = measurable(&given)?;
+        let mut wanted = read_measurable(&given)?;
         let stop = &mut wanted.experiment.stop;
         let calls: usize = wanted.experiment.workloads.iter().map(calls_of).sum();
         let share = (1.0 - self.state.confidence) / f64::from(self.most_steps());
@@ -461,8 +462,8 @@ fn boots_kernels(given: &ExperimentArgs) -> Result<(), CliError> {
     }
     let mut unchanged = given.clone();
     unchanged.words.arms = vec!["default".to_owned()];
-    let target = wanted(&unchanged)?.experiment.target;
-    let can = target::can(&target).map_err(PlanError::from)?;
+    let target = read_wanted(&unchanged)?.experiment.target;
+    let can = target::find_abilities(&target).map_err(PlanError::from)?;
     match can.kernels && !can.reboots {
         true => Ok(()),
         false => Err(CliError::usage(
@@ -522,7 +523,7 @@ fn calls_of(workload: &model::Workload) -> usize {
 
 /// Bad where anything is worse, good where all is decided and nothing is.
 fn judge(table: &Table) -> Judged {
-    let deciding: Vec<&Comparison> = table.comparisons().filter(|c| c.deciding).collect();
+    let deciding: Vec<&Comparison> = table.all_comparisons().filter(|c| c.deciding).collect();
     let worse = deciding.iter().filter(|c| c.verdict == Verdict::Worse);
     let size = |c: &&&Comparison| c.ratio.map_or(0.0, |ratio| ratio.ln().abs());
     let worst = worse.max_by(|a, b| size(a).total_cmp(&size(b)));

@@ -6,13 +6,13 @@
 use crate::args::{BootCommand, BootNextArgs, BootStart, BootStep, ExperimentArgs, WaitArgs};
 use crate::exit::{self, CliError};
 use crate::like::agreed_to_resume;
-use crate::measure::{Boots, Run, default_dir, held, interrupt_flag};
+use crate::measure::{Boots, Run, default_dir, interrupt_flag, take_results};
 use crate::notify::{self, Notices};
 use crate::output::{self, Plain, say};
-use crate::request::{Wanted, measurable, wanted};
-use crate::systemd::{self, quoted, systemctl, unit};
+use crate::request::{Wanted, read_measurable, read_wanted};
+use crate::systemd::{self, quote_word, systemctl, unit};
 use crate::targets;
-use doors::started::{Agreed, tool};
+use doors::started::{Agreed, tool_command};
 use model::{Experiment, Problem};
 use reboot::{By, FRUITLESS, Once, Record};
 use report::Table;
@@ -41,9 +41,12 @@ pub fn boot(command: &BootCommand) -> Result<ExitCode, CliError> {
                 let root = Path::new("/");
                 // slurmd asks when it starts, which is when the entry of this boot has done its work.
                 if reboot::is_once(root) && rustix::process::geteuid().is_root() {
-                    reboot::clear(root).map_err(unmet)?;
+                    reboot::clear_prepared(root).map_err(unmet)?;
                 }
-                say!("{}", target::kernel_feature(name, &reboot::running()));
+                say!(
+                    "{}",
+                    target::kernel_feature(name, &reboot::running_release())
+                );
                 Ok(ExitCode::SUCCESS)
             }
             Some(feature) => prepare(feature, name, *by),
@@ -54,7 +57,7 @@ pub fn boot(command: &BootCommand) -> Result<ExitCode, CliError> {
 /// Makes the kernel of a feature that of the next boot; Slurm restarts the node afterwards.
 fn prepare(feature: &str, name: &str, by: By) -> Result<ExitCode, CliError> {
     let root = Path::new("/");
-    let releases = reboot::installed(root);
+    let releases = reboot::installed_releases(root);
     let kernel = releases
         .iter()
         .find(|release| target::kernel_feature(name, release) == feature);
@@ -96,11 +99,11 @@ pub fn next(args: &BootNextArgs) -> Result<ExitCode, CliError> {
             };
             let once = find(kernel).map_err(unmet)?;
             once.prepare().map_err(unmet)?;
-            reboot::restart(once.by()).map_err(unmet)?;
+            reboot::restart_machine(once.way()).map_err(unmet)?;
         }
         BootStep::Clear => {
-            reboot::clear(root).map_err(unmet)?;
-            reboot::settle();
+            reboot::clear_prepared(root).map_err(unmet)?;
+            reboot::wait_for_services();
         }
         BootStep::Home => home()?,
     }
@@ -113,7 +116,7 @@ fn unmet(problem: Problem) -> CliError {
 
 /// The record of the run across boots.
 fn file() -> Result<PathBuf, CliError> {
-    Ok(Record::file(&agent::state_dir()?))
+    Ok(Record::file_path(&agent::state_dir()?))
 }
 
 fn record() -> Result<Option<Record>, CliError> {
@@ -152,18 +155,18 @@ fn kernels(experiment: &Experiment) -> Result<Kernels, CliError> {
         )
     })?;
     let names = experiment.arms.iter().filter_map(|arm| arm.kernel.clone());
-    let way = |name: &String| Once::find(Path::new("/"), name, by).map(|once| once.by());
+    let way = |name: &String| Once::find(Path::new("/"), name, by).map(|once| once.way());
     Ok(names.map(|name| (name.clone(), way(&name))).collect())
 }
 
 fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
-    let experiment = wanted(args)?.experiment;
+    let experiment = read_wanted(args)?.experiment;
     let kernels = kernels(&experiment)?;
     let (least, most) = (
         schedule::least_blocks(&experiment),
         experiment.stop.max_blocks,
     );
-    let plan = schedule::plan(&experiment);
+    let plan = schedule::plan_blocks(&experiment);
     let between = schedule::between_trials(&experiment, &plan);
     let boots = |blocks: u32| between.boots.saturating_mul(u64::from(blocks));
     let missing: Vec<&Problem> = kernels
@@ -175,7 +178,7 @@ fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
         output::json(&json!({
             "name": experiment.name,
             "kernels": ways.collect::<BTreeMap<_, _>>(),
-            "own_kernel": reboot::running(),
+            "own_kernel": reboot::running_release(),
             "boots": { "least": boots(least), "most": boots(most) },
             "missing": missing,
         }))?;
@@ -209,7 +212,7 @@ fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
         say!(
             "a kernel that does not come up is tried {tries} times in each cell of the first block"
         );
-        say!("at the end it boots {} again", reboot::running());
+        say!("at the end it boots {} again", reboot::running_release());
     }
     match missing.is_empty() {
         true => Ok(ExitCode::SUCCESS),
@@ -221,13 +224,13 @@ fn start(args: &BootStart) -> Result<ExitCode, CliError> {
     let (experiment, wanted) = match &args.resume {
         Some(directory) => (read::read_plan(directory)?.0, None),
         None => {
-            let wanted = measurable(&args.experiment)?;
+            let wanted = read_measurable(&args.experiment)?;
             (wanted.experiment.clone(), Some(wanted))
         }
     };
     let given = args.resume.as_ref().or(args.output.as_ref());
     let directory = match given {
-        Some(given) => systemd::absolute(given)?,
+        Some(given) => systemd::absolute_path(given)?,
         None => agent::runs_dir()?.join(default_dir(&experiment.name)),
     };
     let service = service(&experiment.name, &directory)?;
@@ -236,7 +239,7 @@ fn start(args: &BootStart) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     systemd::require("over ssh another machine restarts this one: `schedlab run`")?;
-    Notices::to(&args.notify)?;
+    Notices::for_addresses(&args.notify)?;
     require_root()?;
     if reboot::is_once(Path::new("/")) {
         return Err(CliError::usage(
@@ -265,7 +268,11 @@ fn begin_run(
     let interrupted = interrupt_flag()?;
     let wait = WaitArgs::default();
     if args.resume.is_some() {
-        agreed_to_resume(&mut held(directory, wait, &interrupted)?, args.yes, false)?;
+        agreed_to_resume(
+            &mut take_results(directory, wait, &interrupted)?,
+            args.yes,
+            false,
+        )?;
     }
     let lock = targets::made_ready(&experiment.target, wait, &interrupted)?;
     if let Some(other) = record()?.filter(|record| record.ended.is_none()) {
@@ -304,8 +311,8 @@ fn begin_run(
 /// The unit that goes on at each boot, after all that starts at a boot has started.
 fn service(name: &str, directory: &Path) -> Result<String, CliError> {
     let program = systemd::program_for_root()?.display().to_string();
-    let command = [&program, "boot", "resume"].map(quoted).join(" ");
-    let mounts = [directory.display().to_string(), program].map(|path| quoted(&path));
+    let command = [&program, "boot", "resume"].map(quote_word).join(" ");
+    let mounts = [directory.display().to_string(), program].map(|path| quote_word(&path));
     // The results stay those of who called sudo, whose directories are written to at each boot.
     let variables = [
         agent::STATE_VARIABLE,
@@ -317,7 +324,7 @@ fn service(name: &str, directory: &Path) -> Result<String, CliError> {
         let value = std::env::var(name).ok()?;
         Some(format!(
             "Environment={}\n",
-            quoted(&format!("{name}={value}"))
+            quote_word(&format!("{name}={value}"))
         ))
     });
     Ok(format!(
@@ -341,7 +348,7 @@ fn resume() -> Result<ExitCode, CliError> {
     match go_on(&mut record, &mut notices) {
         Ok(Went::Down(restart)) => {
             say!("restarting with {} ({})", restart.kernel, restart.by);
-            reboot::restart(restart.by).map_err(unmet)?;
+            reboot::restart_machine(restart.by).map_err(unmet)?;
             Ok(ExitCode::SUCCESS)
         }
         Ok(Went::Stopped) => {
@@ -349,7 +356,7 @@ fn resume() -> Result<ExitCode, CliError> {
             let mut record = begun_run()?;
             record.asked = None;
             keep(&record)?;
-            reboot::clear(Path::new("/")).map_err(unmet)?;
+            reboot::clear_prepared(Path::new("/")).map_err(unmet)?;
             say!("stopped; it goes on with the next boot, or with: systemctl start {UNIT}");
             Ok(ExitCode::from(exit::INTERRUPTED))
         }
@@ -370,16 +377,16 @@ enum Went {
 }
 
 fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
-    *notices = Notices::to(&record.notify)?;
+    *notices = Notices::for_addresses(&record.notify)?;
     // The entry of one boot has served, also where another kernel came.
-    reboot::clear(Path::new("/")).map_err(unmet)?;
+    reboot::clear_prepared(Path::new("/")).map_err(unmet)?;
     let interrupted = interrupt_flag()?;
     let wait = WaitArgs { wait: true };
-    let held = held(&record.directory, wait, &interrupted)?;
+    let held = take_results(&record.directory, wait, &interrupted)?;
     let (experiment, _) = read::read_plan(held.dir())?;
     let _lock = targets::made_ready(&experiment.target, wait, &interrupted)?;
     let mut run = Run::resume(held, Agreed::by_command(), None, &ExperimentArgs::default())?;
-    let continues = record.goes_on(run.starts(), run.done().len());
+    let continues = record.goes_on(run.count_starts(), run.done_trials().len());
     keep(record)?;
     may_go_on(record)?;
     run.across_boots(Boots {
@@ -391,7 +398,7 @@ fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
         0 => notices.start(run.name(), run.dir()),
         _ => notices.is_about(run.name(), run.dir()),
     }
-    let mut see = |event: &Event| notices.see(event);
+    let mut see = |event: &Event| notices.report_event(event);
     match run.measure(&interrupted, wait, false, false, &mut see)? {
         Outcome::Restarts(_) if interrupted.load(Ordering::Relaxed) => Ok(Went::Stopped),
         Outcome::Restarts(restart) => Ok(Went::Down(restart)),
@@ -428,8 +435,8 @@ fn may_go_on(record: &Record) -> Result<(), CliError> {
 /// No more boots but one, into the machine's own kernel, where another runs. What can be done is
 /// done, also where the record cannot be kept.
 fn end(text: &str, notices: &mut Notices) -> Result<(), CliError> {
-    notices.end(text);
-    let cleared = reboot::clear(Path::new("/")).map_err(unmet);
+    notices.report_end(text);
+    let cleared = reboot::clear_prepared(Path::new("/")).map_err(unmet);
     let removed = remove_unit();
     let mut record = begun_run()?;
     record.ended = Some(text.to_owned());
@@ -445,7 +452,7 @@ fn home() -> Result<(), CliError> {
         return Ok(());
     }
     say!("restarting with the machine's own kernel");
-    reboot::restart(By::Grub).map_err(unmet)
+    reboot::restart_machine(By::Grub).map_err(unmet)
 }
 
 fn remove_unit() -> Result<(), CliError> {
@@ -458,7 +465,7 @@ fn remove_unit() -> Result<(), CliError> {
 
 /// Is the unit at work, or will it be when the boot has come so far?
 fn is_active() -> bool {
-    let state = doors::read::output_of(tool("systemctl").args(["is-active", UNIT]));
+    let state = doors::read::output_of(tool_command("systemctl").args(["is-active", UNIT]));
     let said = state.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     reboot::is_starting()
         || said.is_ok_and(|said| ["active", "activating"].contains(&said.as_str()))
@@ -476,7 +483,7 @@ fn status(format: Plain) -> Result<ExitCode, CliError> {
     if format == Plain::Json {
         output::json(&json!({
             "record": record,
-            "running": reboot::running(),
+            "running": reboot::running_release(),
             "trials": trials.len(),
             "ok": good,
             "block": blocks,
@@ -507,7 +514,7 @@ fn status(format: Plain) -> Result<ExitCode, CliError> {
     );
     say!(
         "running {}; the machine's own is {}",
-        reboot::running(),
+        reboot::running_release(),
         record.own_kernel
     );
     if let Some(asked) = &record.asked {
@@ -524,7 +531,7 @@ fn stop() -> Result<ExitCode, CliError> {
         systemctl(&["stop", &format!("{UNIT}.service")])?;
     }
     remove_unit()?;
-    reboot::clear(Path::new("/")).map_err(unmet)?;
+    reboot::clear_prepared(Path::new("/")).map_err(unmet)?;
     let mut record = match record() {
         Ok(record) => record.map_or_else(begun_run, Ok)?,
         Err(unreadable) => {

@@ -4,7 +4,7 @@ use crate::args::{CertifyArgs, ExperimentArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain, note};
-use crate::request::{Wanted, measurable};
+use crate::request::{Wanted, read_measurable};
 use model::{Arm, Experiment};
 use report::Table;
 use report::certificate::{self, Certificate};
@@ -12,7 +12,7 @@ use runner::Outcome;
 use std::process::ExitCode;
 
 pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
-    let asked = measurable(&of_one_arm(&args.experiment))?;
+    let asked = read_measurable(&of_one_arm(&args.experiment))?;
     let wanted = Wanted {
         experiment: repeated_baseline(asked.experiment, args.copies),
         // The file describes another experiment than the one that is measured.
@@ -22,7 +22,7 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
     let Measured { results, outcome } =
         measure_anew(args.output.as_deref(), wanted, args.wait, args.quiet)?;
     super::report::write_report_files(&Table::from_results(&results), &results)?;
-    let certificate = Certificate::of(&results).ok_or_else(|| match outcome {
+    let certificate = Certificate::from_results(&results).ok_or_else(|| match outcome {
         Outcome::Interrupted | Outcome::Restarts(_) => CliError::Interrupted,
         Outcome::Done => CliError::internal(format!(
             "no block of two arms was measured; the reasons are in {}",
@@ -30,10 +30,10 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
         )),
     })?;
     let json = output::json_text(&certificate)?;
-    results::write::derived(&results.dir, certificate::FILE, json.as_bytes())?;
+    results::write::write_derived(&results.dir, certificate::FILE, json.as_bytes())?;
     match args.format {
-        Plain::Json => output::text(&json)?,
-        Plain::Text => output::text(certificate.text())?,
+        Plain::Json => output::print_text(&json)?,
+        Plain::Text => output::print_text(certificate.to_text())?,
     }
     if !args.quiet {
         note!("\nResults  {}", results.dir.display());

@@ -6,7 +6,7 @@ use crate::exit::{self, CliError};
 use crate::measure::{build, interrupt_flag};
 use crate::output::{self, Plain, say};
 use crate::progress::Steps;
-use crate::request::wanted;
+use crate::request::read_wanted;
 use crate::{sources, targets};
 use doors::started::{Agreed, Answer};
 use model::printable::one_line;
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use target::Target;
 
 pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
-    let mut experiment = wanted(&args.experiment)?.experiment;
+    let mut experiment = read_wanted(&args.experiment)?.experiment;
     let mut starts = started_by_connecting(&experiment.target)?;
     let connects = !starts.is_empty();
     starts.extend(schedulers(&experiment));
@@ -68,7 +68,7 @@ fn schedulers(experiment: &Experiment) -> Vec<String> {
         .filter_map(|arm| arm.scheduler.as_ref());
     let mut lines = Vec::new();
     for scheduler in schedulers {
-        if let Some(of) = GitName::of(&scheduler.program) {
+        if let Some(of) = GitName::parse(&scheduler.program) {
             let at = of.revision.unwrap_or("HEAD");
             let text = format!("builds {} of {} at {at}", of.name, of.repository);
             lines.push(one_line(&text).into_owned());
@@ -88,7 +88,7 @@ fn agreement(
 ) -> Result<Option<Agreed>, CliError> {
     let name = one_line(&experiment.name);
     let shown = format!("{name}: this check\n  {}\n", starts.join("\n  "));
-    let answer = Agreed::ask(&shown, "Start this?", yes);
+    let answer = Agreed::ask_user(&shown, "Start this?", yes);
     Ok(match answer.map_err(CliError::internal)? {
         Answer::Yes(agreed) => Some(agreed),
         Answer::No | Answer::Nobody => None,
@@ -100,7 +100,7 @@ fn without_built(experiment: &Experiment) -> Experiment {
     let mut without = experiment.clone();
     for arm in &mut without.arms {
         let program = arm.scheduler.as_ref().map(|s| s.program.as_str());
-        if program.is_some_and(|program| GitName::of(program).is_some()) {
+        if program.is_some_and(|program| GitName::parse(program).is_some()) {
             arm.scheduler = None;
         }
     }
@@ -180,23 +180,23 @@ fn looked_at(experiment: &Experiment, agreed: Option<Agreed>) -> Result<Looked, 
     let _lock = match attaches && agreed.is_some() {
         true => targets::made_ready(&experiment.target, wait, &interrupted)?,
         false => {
-            targets::unused(&experiment.target)?;
+            targets::check_unused(&experiment.target)?;
             None
         }
     };
     let mut target = targets::target(&experiment.target, wait, &interrupted)?;
-    let mut controller = targets::controller(&interrupted)?;
+    let mut controller = targets::make_controller(&interrupted)?;
     let mut display = Steps::new();
-    let found = runner::check(
+    let found = runner::check_experiment(
         experiment,
         target.as_mut(),
         Some(controller.as_mut()),
         agreed,
         &build(),
         &interrupted,
-        &mut |step| display.show(step),
+        &mut |step| display.show_step(step),
     );
-    display.end();
+    display.end_display();
     if interrupted.load(Ordering::Relaxed) {
         return Err(CliError::Interrupted);
     }
@@ -221,8 +221,9 @@ fn show(
         beside_a_run,
         ..
     } = looked;
-    let plan = schedule::plan(experiment);
-    let mut all = schedule::warnings(experiment, &plan, target::cpus(&experiment.target));
+    let plan = schedule::plan_blocks(experiment);
+    let mut all =
+        schedule::experiment_warnings(experiment, &plan, target::known_cpus(&experiment.target));
     all.extend(warnings.iter().cloned());
     match args.format {
         Plain::Json => print_json(experiment, plan.cells.len(), problems, &all, not_started)?,
@@ -237,8 +238,8 @@ fn show(
             say!(
                 "{}: {} × {} on the target `{}`: {found}",
                 experiment.name,
-                report::count(experiment.arms.len(), "arm"),
-                report::count(plan.cells.len(), "cell"),
+                report::format_count(experiment.arms.len(), "arm"),
+                report::format_count(plan.cells.len(), "cell"),
                 experiment.target.kind()
             );
             if let Some(accelerator) = &looked.accelerator {
@@ -269,7 +270,7 @@ fn searches(experiment: &Experiment) -> Vec<serde_json::Value> {
             "about_ns": search.about_ns,
         })
     };
-    schedule::searches(experiment)
+    schedule::list_searches(experiment)
         .into_iter()
         .map(search)
         .collect()

@@ -16,7 +16,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
     let side = |label, results| Side { label, results };
     let both = side_by_side(side(&labels[0], &a), side(&labels[1], &b), args.full);
     match args.format {
-        Plain::Text => output::text(both.text(output::width()))?,
+        Plain::Text => output::print_text(both.to_text(output::width()))?,
         Plain::Json => output::json(&both)?,
     }
     super::report::warn_of_lacks(&both.lacks);

@@ -16,7 +16,7 @@ const WIDTH: usize = 78;
 
 pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     if let Some(far) = &args.far {
-        return targets::elsewhere(far, &words(args));
+        return targets::run_elsewhere(far, &words(args));
     }
     let mut findings = look();
     let mut changes = Vec::new();
@@ -30,7 +30,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
         findings = look();
     }
     match args.format {
-        Plain::Text => output::text(text(&findings, &changes, args.full))?,
+        Plain::Text => output::print_text(text(&findings, &changes, args.full))?,
         Plain::Json => output::json(&Report::of(&findings, &changes))?,
     }
     let failed = changes.iter().any(|change| change.after.is_err());
@@ -49,17 +49,17 @@ fn words(args: &DoctorArgs) -> Vec<&'static str> {
         .filter_map(|(word, given)| given.then_some(word));
     std::iter::once("doctor")
         .chain(given)
-        .chain([args.format.word()])
+        .chain([args.format.option_word()])
         .collect()
 }
 
 fn look() -> Vec<Finding> {
-    preflight::look(&Machine::watch(Path::new("/"), WATCH))
+    preflight::check_machine(&Machine::watch(Path::new("/"), WATCH))
 }
 
 fn change(findings: &[Finding]) -> Result<Vec<Fixed>, CliError> {
     let writes: Vec<_> = findings.iter().flat_map(|f| f.fix.clone()).collect();
-    Ok(agent::fix(&writes)?)
+    Ok(agent::apply_fixes(&writes)?)
 }
 
 #[derive(Serialize)]
@@ -134,8 +134,8 @@ pub(super) fn add_section(out: &mut String, title: &str, checks: &[&Check], expl
     for check in checks {
         let _ = writeln!(out, "  {:<16} {}", check.name, check.value);
         if explained {
-            let effect = report::wrap(&check.effect, WIDTH, 4, 4);
-            let remedy = report::wrap(&format!("→ {}", check.remedy), WIDTH, 4, 6);
+            let effect = report::wrap_text(&check.effect, WIDTH, 4, 4);
+            let remedy = report::wrap_text(&format!("→ {}", check.remedy), WIDTH, 4, 6);
             for line in effect.into_iter().chain(remedy) {
                 let _ = writeln!(out, "{line}");
             }

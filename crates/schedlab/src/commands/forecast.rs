@@ -7,7 +7,7 @@ use crate::measure::{Measured, measure_anew};
 use crate::opened::Opened;
 use crate::output;
 use crate::output::{Plain, note};
-use crate::request::{Wanted, keys, measurable, wanted};
+use crate::request::{Wanted, keys, read_measurable, read_wanted};
 use model::{Experiment, Workload};
 use report::forecast::{Forecast, Question, Source};
 use results::ResultSet;
@@ -25,7 +25,7 @@ pub fn forecast(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let effect = effect(args)?;
     let (experiment, runs) = match args.pilot {
         Some(blocks) => {
-            let wanted = measurable(&args.experiment)?;
+            let wanted = read_measurable(&args.experiment)?;
             let experiment = wanted.experiment.clone();
             match pilots(wanted, blocks, args.wait)? {
                 Some(runs) => (experiment, runs),
@@ -50,7 +50,7 @@ pub fn forecast(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let sources: Vec<Source> = runs.iter().map(Run::source).collect();
     let forecast = Forecast::new(&experiment, &sources, &question);
     match args.format {
-        Plain::Text => output::text(forecast.text())?,
+        Plain::Text => output::print_text(forecast.to_text())?,
         Plain::Json => output::json(&forecast)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -151,7 +151,7 @@ fn earlier(args: &PlanArgs) -> Result<(Experiment, Vec<Run>), CliError> {
     let runs = from.map(|path| Run::earlier(path, &args.unpack));
     let runs = runs.collect::<Result<Vec<Run>, CliError>>()?;
     let experiment = match args.experiment.is_empty() {
-        false => wanted(&args.experiment)?.experiment,
+        false => read_wanted(&args.experiment)?.experiment,
         true => {
             let mut experiment = runs[0].results.experiment.clone();
             // A pilot ended early, and a run may have; the question is what time buys.

@@ -6,7 +6,7 @@ use crate::exit::{self, CliError};
 use crate::latest;
 use crate::opened::Opened;
 use crate::output;
-use report::gate::{Call, FailOn, Gate, GateError, gate};
+use report::gate::{Call, FailOn, Gate, GateError, judge_gate};
 use results::ResultSet;
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ pub fn run(args: &GateArgs) -> Result<ExitCode, CliError> {
     let stored = Opened::open(&args.baseline, &args.unpack)?;
     let new = Opened::open(&new, &args.unpack)?;
     let (stored, new) = (ResultSet::read(stored.dir())?, ResultSet::read(new.dir())?);
-    let gate = gate(&stored, &new, args.by())?;
+    let gate = judge_gate(&stored, &new, args.compared_figures())?;
     print(&gate, args)?;
     Ok(code(&gate, args.fail_on()))
 }
@@ -23,20 +23,22 @@ pub fn run(args: &GateArgs) -> Result<ExitCode, CliError> {
 fn print(gate: &Gate, args: &GateArgs) -> Result<(), CliError> {
     let fail_on = args.fail_on();
     match args.format {
-        GateFormat::Text => output::text(gate.text(fail_on, output::width())),
+        GateFormat::Text => output::print_text(gate.to_text(fail_on, output::width())),
         GateFormat::Json => output::json(gate),
-        GateFormat::Markdown => output::text(gate.markdown(fail_on)),
-        GateFormat::Junit => output::text(gate.junit(fail_on).map_err(CliError::internal)?),
+        GateFormat::Markdown => output::print_text(gate.to_markdown(fail_on)),
+        GateFormat::Junit => {
+            output::print_text(gate.to_junit(fail_on).map_err(CliError::internal)?)
+        }
     }
 }
 
 /// A finding weighs more than what was not measured.
 fn code(gate: &Gate, fail_on: FailOn) -> ExitCode {
     warn_of_lacks(&gate.lacks);
-    if gate.failing(fail_on).next().is_some() {
+    if gate.failing_checks(fail_on).next().is_some() {
         return ExitCode::from(exit::REGRESSION);
     }
-    let open = gate.count(Call::Unknown);
+    let open = gate.count_calls(Call::Unknown);
     if open > 0 {
         tracing::warn!(
             "{open} of {} comparisons are not decided; --fail-on unknown fails on that, too",
@@ -51,6 +53,9 @@ fn code(gate: &Gate, fail_on: FailOn) -> ExitCode {
 
 impl From<GateError> for CliError {
     fn from(error: GateError) -> Self {
-        CliError::usage(model::printable::lines(&error.to_string()), error.remedy())
+        CliError::usage(
+            model::printable::clean_lines(&error.to_string()),
+            error.remedy(),
+        )
     }
 }

@@ -4,7 +4,7 @@
 use crate::exit::CliError;
 use crate::measure::build;
 use crate::targets;
-use doors::started::own;
+use doors::started::own_command;
 use std::io::{BufReader, Stdout, stdin};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub fn agent_alone() -> Result<ExitCode, CliError> {
 
 /// Becomes an agent that finds the schedulers and tools of this machine.
 pub fn agent_here(runner: &str) -> Result<ExitCode, CliError> {
-    let mut agent = own(Path::new("/proc/self/exe"));
+    let mut agent = own_command(Path::new("/proc/self/exe"));
     agent
         .arg0("schedlab")
         .args(["agent", "--alone", "--for", runner]);

@@ -31,7 +31,8 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
         .paths
         .first()
         .map_or(Path::new("."), |path| path.as_path());
-    let converted = Converted::of(imported, first, options).map_err(|e| refused(&[e]))?;
+    let converted =
+        Converted::from_imported(imported, first, options).map_err(|e| refused(&[e]))?;
     let dir = args.output.clone();
     let dir = dir.unwrap_or_else(|| default_dir(args.tool.name));
     converted.write(&dir)?;

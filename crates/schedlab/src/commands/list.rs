@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 pub fn list(what: Listing, word: Option<&str>, format: Plain) -> Result<ExitCode, CliError> {
     if what == Listing::Reference {
-        output::text(reference::page())?;
+        output::print_text(reference::page())?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut groups = groups(what);
@@ -115,7 +115,7 @@ fn groups(what: Listing) -> Vec<Group> {
 }
 
 fn workloads() -> Vec<Entry> {
-    let kinds = load::KINDS.all();
+    let kinds = load::KINDS.iter();
     let kinds = kinds.map(|k| Entry {
         facts: format!("load: {}", k.load_unit),
         json: json!({ "name": k.name, "load": k.load_unit, "summary": k.summary }),
@@ -202,7 +202,7 @@ fn show(group: &Group) {
         let lines = match group.column {
             0 => {
                 say!("  {name}  ({facts})");
-                report::wrap(text, width, 6, 6)
+                report::wrap_text(text, width, 6, 6)
             }
             column => beside(
                 &format!("{name:<column$} {facts}"),
@@ -221,7 +221,7 @@ fn show(group: &Group) {
 /// A text in a column beside its head, or below the head where that is too long.
 fn beside(head: &str, column: usize, text: &str, width: usize) -> Vec<String> {
     let column = column + INDENT;
-    let mut lines = report::wrap(text, width, column, column);
+    let mut lines = report::wrap_text(text, width, column, column);
     let head = format!("{:INDENT$}{}", "", head.trim_end());
     match lines.first_mut() {
         Some(first) if head.chars().count() < column => {

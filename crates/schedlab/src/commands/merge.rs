@@ -6,7 +6,7 @@ use crate::exit::CliError;
 use crate::measure::{build, default_dir};
 use crate::opened::Opened;
 use model::{Severity, Warning};
-use report::compare::{same_run, unmatched};
+use report::compare::{describe_unmatched, same_run};
 use results::merge::Part;
 use results::{FORMAT, Manifest, ResultSet, RunState};
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ pub fn merge(args: &MergeArgs) -> Result<ExitCode, CliError> {
     let dir = args.output.clone();
     let dir = dir.unwrap_or_else(|| default_dir(&format!("{name}-merged")));
     let go_on = "go on with them by `schedlab run --resume`, and merge again";
-    results::merge::merge(&parts, &dir, manifest(&parts, Some(go_on)))?;
+    results::merge::merge_runs(&parts, &dir, manifest(&parts, Some(go_on)))?;
     on_new(&dir, args.format)
 }
 
@@ -46,7 +46,7 @@ pub fn merge(args: &MergeArgs) -> Result<ExitCode, CliError> {
 fn check(paths: &[std::path::PathBuf], all: &[ResultSet]) -> Result<(), CliError> {
     let shown = |index: usize| paths[index].display();
     for (index, results) in all.iter().enumerate() {
-        if results.experiment.imported().is_some() {
+        if results.experiment.import_source().is_some() {
             return Err(CliError::usage(
                 format!("{} was imported and has no blocks", shown(index)),
                 "merge runs of schedlab",
@@ -64,7 +64,7 @@ fn check(paths: &[std::path::PathBuf], all: &[ResultSet]) -> Result<(), CliError
                 "name the runs that it was merged from",
             ));
         }
-        let unlike = unmatched(&all[0], results);
+        let unlike = describe_unmatched(&all[0], results);
         if !unlike.is_empty() {
             return Err(CliError::usage(
                 format!(
@@ -121,7 +121,7 @@ pub fn manifest(parts: &[Part], go_on: Option<&str>) -> Manifest {
         severity: Severity::Note,
         what: format!(
             "Merged from {}, on {}. The head of the report is that of the first.",
-            report::count(parts.len(), "run"),
+            report::format_count(parts.len(), "run"),
             machines.join(", ")
         ),
         remedy: String::new(),

@@ -6,7 +6,7 @@ use crate::args::{ExperimentArgs, OverheadArgs, WordArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain, note};
-use crate::request::{Wanted, measurable};
+use crate::request::{Wanted, read_measurable};
 use agent::{COLLECTORS, COSTLY, CollectorDef, Cost, Costs};
 use model::{Arm, Better, Experiment, StopRule};
 use report::{Comparison, Table};
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
-    let asked = measurable(&ExperimentArgs {
+    let asked = read_measurable(&ExperimentArgs {
         words: WordArgs {
             workloads: vec![args.workload.clone()],
             arms: vec!["default".to_owned()],
@@ -46,7 +46,7 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
     };
     store(&costs, &agent::costs_file()?)?;
     match args.format {
-        Plain::Text => output::text(text(&table, &costs, &absent))?,
+        Plain::Text => output::print_text(text(&table, &costs, &absent))?,
         Plain::Json => output::json(&costs)?,
     }
     if !args.quiet {
@@ -110,7 +110,7 @@ fn costs(table: &Table) -> Vec<Cost> {
 }
 
 fn deciding(table: &Table) -> impl Iterator<Item = &Comparison> {
-    table.comparisons().filter(|c| c.deciding)
+    table.all_comparisons().filter(|c| c.deciding)
 }
 
 /// Worse counts as a positive cost, whichever direction is better.

@@ -3,7 +3,7 @@
 use crate::args::PlanArgs;
 use crate::exit::CliError;
 use crate::output::{self, Plain, say};
-use crate::request::wanted;
+use crate::request::read_wanted;
 use model::printable::one_line;
 use model::{Experiment, Plan, Severity, Warning, format_duration_ns, format_rate};
 use schedule::Between;
@@ -19,8 +19,8 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
             "add --pilot to measure some now, or --from with earlier results",
         ));
     }
-    let experiment = wanted(&args.experiment)?.experiment;
-    let plan = schedule::plan(&experiment);
+    let experiment = read_wanted(&args.experiment)?.experiment;
+    let plan = schedule::plan_blocks(&experiment);
     match args.format {
         Plain::Json => output::json(&plan)?,
         Plain::Text => print(&experiment, &plan, args.blocks),
@@ -48,10 +48,10 @@ fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
         say!("  block {:<3} {cell:<24} {arm}", trial.block);
     }
     print_time(experiment, plan);
-    print_warnings(&schedule::warnings(
+    print_warnings(&schedule::experiment_warnings(
         experiment,
         plan,
-        target::cpus(&experiment.target),
+        target::known_cpus(&experiment.target),
     ));
 }
 
@@ -72,7 +72,7 @@ pub fn print_warnings(warnings: &[Warning]) {
 /// Prints what is measured before the first block.
 pub fn print_searches(experiment: &Experiment) {
     let baseline = &experiment.arms[experiment.baseline].name;
-    for search in schedule::searches(experiment) {
+    for search in schedule::list_searches(experiment) {
         let workload = &experiment.workloads[search.workload];
         let (from, to) = (search.slo.from_per_sec, search.slo.to_per_sec);
         say!(

@@ -6,7 +6,7 @@ use crate::latest;
 use crate::opened::Opened;
 use crate::output::{self, note, say};
 use doors::shown::{self, Stream};
-use report::lacks::{lacks, lost_places};
+use report::lacks::{find_lacks, lost_places};
 use report::{Comparison, FORMATS, Format, Options, Table, Verdict};
 use results::ResultSet;
 use results::capsule::{PAGES, REPORT};
@@ -45,7 +45,7 @@ fn write_distributions(dir: &Path, results: &ResultSet) -> Result<(), CliError> 
     for file in &files {
         output::file(
             &dir.join(&file.name),
-            shown::text(&file.text).into_string().into_bytes(),
+            shown::clean_text(&file.text).into_string().into_bytes(),
         )?;
     }
     say!("{} distributions in {}", files.len(), dir.display());
@@ -59,7 +59,7 @@ fn render(
     options: Options,
 ) -> Result<Vec<u8>, CliError> {
     let text = format
-        .render(table, results, &options)
+        .render_report(table, results, &options)
         .map_err(CliError::internal)?;
     Ok(text.into_string().into_bytes())
 }
@@ -74,7 +74,7 @@ pub fn print(
     let color = output::has_colours(Stream::Output);
     let width = output::width();
     let options = Options { color, full, width };
-    let report = format.render(table, results, &options);
+    let report = format.render_report(table, results, &options);
     output::write(&report.map_err(CliError::internal)?)
 }
 
@@ -104,7 +104,7 @@ pub fn write_report_files(table: &Table, results: &ResultSet) -> Result<PathBuf,
                 ..Options::default()
             },
         )?;
-        let path = results::write::derived(&results.dir, &format!("report/{name}"), &text)?;
+        let path = results::write::write_derived(&results.dir, &format!("report/{name}"), &text)?;
         if format.name == "html" {
             page = path;
         }
@@ -121,8 +121,8 @@ pub fn for_capsule(results: &ResultSet) -> Result<Vec<(&'static str, String)>, C
         ..Options::default()
     };
     let of = |path: &'static str, name: &str| {
-        let format = Format::named(name).ok_or_else(|| CliError::internal(name))?;
-        let report = format.render(&table, results, &options);
+        let format = Format::find_by_name(name).ok_or_else(|| CliError::internal(name))?;
+        let report = format.render_report(&table, results, &options);
         Ok((path, report.map_err(CliError::internal)?.into_string()))
     };
     [(REPORT, "json"), (page, "html"), (text, "text")]
@@ -138,7 +138,7 @@ pub fn verdict_code(table: &Table, results: &ResultSet, fail_on: Option<FailOn>)
         return ExitCode::from(if lacks { exit::TRIALS_LOST } else { exit::DONE });
     };
     let (regressed, open) = (has_regression(table), undecided(table));
-    let lacks = lacks(table, results);
+    let lacks = find_lacks(table, results);
     warn_of_lacks(&lacks);
     let uncompared = lacks.iter().any(|lack| lack.cell.is_some());
     if regressed || fail_on == FailOn::Unknown && (open > 0 || uncompared) {
@@ -174,12 +174,12 @@ const MOST_LACKS: usize = 10;
 
 fn has_regression(table: &Table) -> bool {
     let worse = |c: &Comparison| c.deciding && c.verdict == Verdict::Worse;
-    table.comparisons().any(worse)
+    table.all_comparisons().any(worse)
 }
 
 /// Comparisons that decide, without those of the baseline under another name.
 fn deciding(table: &Table) -> impl Iterator<Item = &Comparison> {
-    table.comparisons().filter(|c| c.deciding && !c.aa)
+    table.all_comparisons().filter(|c| c.deciding && !c.aa)
 }
 
 fn undecided(table: &Table) -> usize {

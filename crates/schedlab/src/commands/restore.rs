@@ -14,12 +14,12 @@ use std::process::ExitCode;
 
 pub fn restore(far: Option<&FarArgs>, format: Plain) -> Result<ExitCode, CliError> {
     if let Some(far) = far {
-        return targets::elsewhere(far, &["restore", format.word()]);
+        return targets::run_elsewhere(far, &["restore", format.option_word()]);
     }
     let left = agent::restore()?;
-    targets::say(&left, "by an earlier run");
+    targets::print_restored(&left, "by an earlier run");
     let fixes = agent::restore_fixes()?;
-    targets::say(&fixes, "by schedlab doctor --fix");
+    targets::print_restored(&fixes, "by schedlab doctor --fix");
     if format == Plain::Json {
         output::json(&json!({ "run": as_json(&left), "doctor": as_json(&fixes) }))?;
     }

@@ -4,11 +4,11 @@ use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::fleet::Several;
 use crate::like::{agreed_to_resume, wanted_like};
-use crate::measure::{Run, held, interrupt_flag};
+use crate::measure::{Run, interrupt_flag, take_results};
 use crate::metrics::Metrics;
 use crate::notify::Notices;
 use crate::output::{self, note};
-use crate::request::{Wanted, measurable};
+use crate::request::{Wanted, read_measurable};
 use crate::targets;
 use doors::started::Agreed;
 use model::TargetSpec;
@@ -23,8 +23,8 @@ use std::sync::atomic::AtomicBool;
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     let mut watch = Watch {
-        notices: Notices::to(&args.notify)?,
-        metrics: Metrics::at(args.metrics_at.as_deref())?,
+        notices: Notices::for_addresses(&args.notify)?,
+        metrics: Metrics::listen_at(args.metrics_at.as_deref())?,
     };
     let interrupted = interrupt_flag()?;
     let wanted = match &args.resume {
@@ -32,13 +32,13 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         _ => Some(match &args.like {
             Some(earlier) => wanted_like(earlier, args)?,
             // The run that goes on has all cells, also where only some of them do.
-            None if args.resume.is_some() => measurable(&args.experiment.with_all_cells())?,
-            None => measurable(&args.experiment)?,
+            None if args.resume.is_some() => read_measurable(&args.experiment.with_all_cells())?,
+            None => read_measurable(&args.experiment)?,
         }),
     };
     // Before anything of it is read.
     let mut held = match &args.resume {
-        Some(dir) => Some(held(dir, args.wait, &interrupted)?),
+        Some(dir) => Some(take_results(dir, args.wait, &interrupted)?),
         None => None,
     };
     // Who gives the experiment as well has named what starts: another one is refused.
@@ -46,16 +46,16 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         (Some(held), None) => agreed_to_resume(held, args.yes, args.yes && args.quiet)?,
         _ => Agreed::by_command(),
     };
-    let (several, held, wanted) = Several::of(args, held, wanted)?;
+    let (several, held, wanted) = Several::from_args(args, held, wanted)?;
     let ended = match several {
         Some(several) => on_several(args, &several, &interrupted, &mut watch),
         None => on_one(args, (held, agreed), wanted, &interrupted, &mut watch)?,
     };
     match &ended {
-        Ok((_, text)) => watch.notices.end(text),
+        Ok((_, text)) => watch.notices.report_end(text),
         Err(error) => {
             let text = format!("The run ended with an error: {error}");
-            watch.notices.end(&text);
+            watch.notices.report_end(&text);
         }
     }
     ended.map(|(code, _)| code)
@@ -77,8 +77,8 @@ impl Watch {
     }
 
     fn see(&mut self, event: &Event) {
-        self.notices.see(event);
-        self.metrics.see(event);
+        self.notices.report_event(event);
+        self.metrics.see_event(event);
     }
 }
 

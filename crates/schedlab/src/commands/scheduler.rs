@@ -22,9 +22,9 @@ pub fn scheduler(command: &SchedulerCommand) -> Result<ExitCode, CliError> {
 fn install(scheduler: &str, as_root: bool, format: Plain) -> Result<ExitCode, CliError> {
     let bar = Spinner::new()?;
     let installed = schedulers::install(scheduler, as_root, &mut |step| {
-        bar.say(&sources::words(&step));
+        bar.show_line(&sources::step_words(&step));
     });
-    bar.end();
+    bar.end_display();
     let installed = installed.map_err(CliError::from)?;
     match format {
         Plain::Text => say!(
@@ -44,7 +44,7 @@ fn install(scheduler: &str, as_root: bool, format: Plain) -> Result<ExitCode, Cl
 
 fn list(format: Plain) -> Result<ExitCode, CliError> {
     let cache = schedulers::Cache::from_env()?;
-    let entries = schedulers::list(&cache, true)?;
+    let entries = schedulers::list_schedulers(&cache, true)?;
     if format == Plain::Json {
         output::json(&json(&entries))?;
         return Ok(ExitCode::SUCCESS);

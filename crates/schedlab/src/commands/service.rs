@@ -8,9 +8,9 @@ use crate::exit::CliError;
 use crate::notify::{self, Notices};
 use crate::output::say;
 use crate::request::from_file;
-use crate::systemd::{self, UNITS, absolute, quoted, refused, systemctl, unit};
-use doors::started::tool;
-use results::files::plain;
+use crate::systemd::{self, UNITS, absolute_path, file_error, quote_word, systemctl, unit};
+use doors::started::tool_command;
+use results::files::plain_name;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ fn install(args: &ServiceInstall) -> Result<(), CliError> {
     check_calendar(&units.calendar)?;
     units.check_free(Path::new(UNITS))?;
     doors::written::make_private_directory(&units.directory)
-        .map_err(|e| refused("create", &units.directory, &e))?;
+        .map_err(|e| file_error("create", &units.directory, &e))?;
     systemd::write(&unit(&units.name, "service"), &units.service)?;
     systemd::write(&unit(&units.name, "timer"), &units.timer)?;
     systemctl(&["daemon-reload"])?;
@@ -91,7 +91,7 @@ impl Units {
     fn of(args: &ServiceInstall) -> Result<Self, CliError> {
         // An experiment that cannot be read is found now, and not in the night.
         let (experiment, _) = from_file(&args.file, &[])?;
-        Notices::to(&args.notify)?;
+        Notices::for_addresses(&args.notify)?;
         if let Some(url) = args.notify.iter().find(|to| to.starts_with("http")) {
             let what = format!("{url} would stand in a unit that everybody may read");
             return Err(CliError::usage(
@@ -99,14 +99,14 @@ impl Units {
                 "write it into a file of mode 600, and use @FILE",
             ));
         }
-        let file = absolute(&args.file)?;
+        let file = absolute_path(&args.file)?;
         let program = systemd::program_for_root()?;
         systemd::for_root(&file)?;
         for file in args.notify.iter().filter_map(|to| to.strip_prefix('@')) {
-            systemd::for_root(&absolute(Path::new(file))?)?;
+            systemd::for_root(&absolute_path(Path::new(file))?)?;
         }
         let directory = match &args.directory {
-            Some(given) => absolute(given)?,
+            Some(given) => absolute_path(given)?,
             None => agent::runs_dir()?,
         };
         let mut command = vec![program.display().to_string(), "run".to_owned()];
@@ -114,7 +114,7 @@ impl Units {
         for to in &args.notify {
             command.extend(["--notify".to_owned(), notify::from_anywhere(to)?]);
         }
-        let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+        let command: Vec<String> = command.iter().map(|word| quote_word(word)).collect();
         let calendar = calendar(&args.every).to_owned();
         let what = format!("schedlab: {}", experiment.name.replace('%', "%%"));
         Ok(Units {
@@ -132,10 +132,10 @@ impl Units {
         let unit = units.join(format!("{}.service", self.name));
         let there = match doors::read::small_file_text(&unit) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            there => there.map_err(|e| refused("read", &unit, &e))?,
+            there => there.map_err(|e| file_error("read", &unit, &e))?,
         };
         let runs = |text: &str, file: &Path| {
-            let word = quoted(&file.display().to_string());
+            let word = quote_word(&file.display().to_string());
             text.lines()
                 .any(|line| line.starts_with("ExecStart=") && line.contains(&word))
         };
@@ -171,7 +171,7 @@ fn timer_unit(what: &str, calendar: &str) -> String {
 /// A name of a unit has letters, digits and a few signs (systemd.unit(5)).
 fn unit_name(experiment: &str) -> String {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let name = plain(experiment).replace(|c| !is_good(c), "-");
+    let name = plain_name(experiment).replace(|c| !is_good(c), "-");
     let name = match name.strip_prefix("schedlab-") {
         Some(_) => name,
         None => format!("schedlab-{name}"),
@@ -188,7 +188,8 @@ fn calendar(every: &str) -> &str {
 }
 
 fn check_calendar(calendar: &str) -> Result<(), CliError> {
-    let tried = doors::read::output_of(tool("systemd-analyze").args(["calendar", calendar]));
+    let tried =
+        doors::read::output_of(tool_command("systemd-analyze").args(["calendar", calendar]));
     match tried {
         Ok(output) if !output.status.success() => {
             let words: Vec<&str> = EVERY.iter().map(|(word, _)| *word).collect();

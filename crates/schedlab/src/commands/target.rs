@@ -27,7 +27,8 @@ pub fn target(command: &TargetCommand) -> Result<ExitCode, CliError> {
 }
 
 fn check(far: &FarArgs, format: Plain) -> Result<ExitCode, CliError> {
-    let Looked { checks, missing } = targets::named(far, &interrupt_flag()?)?.look()?;
+    let Looked { checks, missing } =
+        targets::named_target(far, &interrupt_flag()?)?.find_lacks()?;
     let code = match missing.is_empty() {
         true => exit::DONE,
         false => exit::UNMET,
@@ -38,7 +39,7 @@ fn check(far: &FarArgs, format: Plain) -> Result<ExitCode, CliError> {
             "checks": checks,
             "missing": missing,
         }))?,
-        Plain::Text => output::text(text(&checks, missing.is_empty()))?,
+        Plain::Text => output::print_text(text(&checks, missing.is_empty()))?,
     }
     match (format, missing.is_empty()) {
         (Plain::Text, false) => Err(CliError::Unmet(missing)),

@@ -21,7 +21,7 @@ fn install(name: &str, from: Option<String>, format: Plain) -> Result<ExitCode, 
         Some((name, version)) => (name, Some(version)),
         None => (name, None),
     };
-    let tool = tools::find(name)?;
+    let tool = tools::find_tool(name)?;
     // Before anything of it is fetched.
     note!("{} has the licence {}", tool.name, tool.licence);
     let bar = Spinner::new()?;
@@ -29,8 +29,8 @@ fn install(name: &str, from: Option<String>, format: Plain) -> Result<ExitCode, 
     let installer = Installer::new(cache.clone())
         .with_source(from)
         .with_user(confine::User::for_builds());
-    let installed = installer.install(tool, version, &mut |step| bar.say(&words(&step)));
-    bar.end();
+    let installed = installer.install(tool, version, &mut |step| bar.show_line(&words(&step)));
+    bar.end_display();
     let installed = installed?;
     let before = before_on_path(tool, &cache.bin_dir());
     match format {
@@ -84,7 +84,7 @@ fn list(format: Plain) -> Result<ExitCode, CliError> {
                 "about": tool.about,
                 "licence": tool.licence,
                 "programs": tool.programs,
-                "installed": cache.current(tool),
+                "installed": cache.current_version(tool),
                 "default": tool.version,
                 "from": tool.origin(),
             })
@@ -94,7 +94,7 @@ fn list(format: Plain) -> Result<ExitCode, CliError> {
     }
     say!("{:<9} {:<13} {:<13} about", "tool", "installed", "default");
     for tool in TOOLS {
-        let installed = cache.current(tool);
+        let installed = cache.current_version(tool);
         let installed = installed.as_deref().unwrap_or("-");
         // The first digits of a commit are enough to tell it.
         let usual = tool.version.get(..12).unwrap_or(tool.version);

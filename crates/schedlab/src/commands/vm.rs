@@ -290,7 +290,7 @@ fn add_schedulers(request: &mut image::ImageRequest, names: &[String]) -> Result
     }
     let cache = schedulers::Cache::from_env()?;
     for name in names {
-        let installed = cache.find(name, None)?;
+        let installed = cache.find_installed(name, None)?;
         let installed = installed.ok_or_else(|| not_installed(name))?;
         request.copies.push(image::Copied {
             from: installed.program,

@@ -19,7 +19,7 @@ const ECHO: usize = 3;
 /// Columns that a line may have.
 fn room() -> usize {
     let columns = Stream::Errors
-        .columns()
+        .terminal_columns()
         .unwrap_or(report::Options::USUAL_WIDTH);
     columns.saturating_sub(ECHO)
 }
@@ -79,7 +79,7 @@ impl Live {
     }
 
     /// The step under way, with what is known before it, as far as there is room.
-    pub(super) fn say(&self, parts: &[&str]) {
+    pub(super) fn show_step(&self, parts: &[&str]) {
         // `⠁ 12s, at most 1m40s left · `
         let elapsed = HumanDuration(self.run.elapsed());
         let before = format!("x {elapsed:#}{} · ", self.deadline.in_words());
@@ -91,12 +91,12 @@ impl Live {
         self.deadline.set(left_ns);
     }
 
-    pub(super) fn end(self) {
+    pub(super) fn end_display(self) {
         self.open.iter().for_each(ProgressBar::finish_and_clear);
         self.run.finish_and_clear();
     }
 
-    pub(super) fn show(&mut self, open: &[String]) {
+    pub(super) fn show_open(&mut self, open: &[String]) {
         let room = room().saturating_sub(INDENT.len());
         let mut lines: Vec<String> = open.iter().map(|line| cut(line, room)).collect();
         if lines.len() > SHOWN {
@@ -130,7 +130,7 @@ impl Deadline {
     /// Milliseconds since the first call; 0 is no deadline.
     fn now_ms() -> u64 {
         static START: OnceLock<Instant> = OnceLock::new();
-        model::nanos(START.get_or_init(Instant::now).elapsed()) / 1_000_000 + 1
+        model::whole_nanos(START.get_or_init(Instant::now).elapsed()) / 1_000_000 + 1
     }
 
     /// `, at most 1m40s left`; nothing where it is not known.

@@ -57,7 +57,7 @@ impl AgentFile {
     }
 
     /// Why a machine of this name, as uname(2) gives it, cannot run the program, and what to do.
-    pub fn misfit(&self, uname: &str) -> Option<(String, String)> {
+    pub fn find_misfit(&self, uname: &str) -> Option<(String, String)> {
         let of_target = MACHINES.iter().find(|(name, _)| *name == uname);
         // A machine that nobody has met is left to try it.
         if of_target.is_none_or(|(_, number)| *number == self.machine) {
@@ -106,19 +106,19 @@ mod tests {
 
     #[test]
     fn a_program_for_another_architecture_is_told_before_it_is_copied() {
-        let (what, remedy) = agent(62).misfit("aarch64").unwrap();
+        let (what, remedy) = agent(62).find_misfit("aarch64").unwrap();
         let known = "the machine is aarch64, and this schedlab is for x86_64";
         assert_eq!(what, known);
         assert!(remedy.contains("agent = "), "{remedy}");
-        assert_eq!(agent(62).misfit("x86_64"), None);
-        assert_eq!(agent(62).misfit("of tomorrow"), None);
+        assert_eq!(agent(62).find_misfit("x86_64"), None);
+        assert_eq!(agent(62).find_misfit("of tomorrow"), None);
     }
 
     #[test]
     fn this_program_is_of_this_machine_and_a_text_is_no_program() {
         let own = AgentFile::read(Path::new("/proc/self/exe"), false).unwrap();
         let uname = rustix::system::uname();
-        assert_eq!(own.misfit(&uname.machine().to_string_lossy()), None);
+        assert_eq!(own.find_misfit(&uname.machine().to_string_lossy()), None);
         assert_eq!(own.hash.len(), 64);
         let text = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(text.path(), "a text, of more than a header's length").unwrap();

@@ -13,7 +13,7 @@ pub(super) const SUDO_REMEDY: &str =
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// Looks from outside, then with an agent, where one can be started.
-pub(super) fn look(target: &mut FarTarget) -> Result<Looked, Failure> {
+pub(super) fn look_at_target(target: &mut FarTarget) -> Result<Looked, Failure> {
     let look = target.look()?;
     let mut looked = Looked {
         checks: of_outside(target, &look)?,
@@ -39,9 +39,9 @@ pub(super) fn look(target: &mut FarTarget) -> Result<Looked, Failure> {
 }
 
 fn seen_by_an_agent(target: &mut FarTarget) -> Result<System, TargetError> {
-    let mut session = target.open(&Boot::default())?;
-    session.send(&Request::Probe)?;
-    match session.receive(ANSWER)? {
+    let mut session = target.open_session(&Boot::default())?;
+    session.send_request(&Request::Probe)?;
+    match session.receive_reply(ANSWER)? {
         Some(Reply::System { system }) => Ok(*system),
         other => Err(TargetError::Garbled(format!("{other:?}"))),
     }
@@ -93,7 +93,7 @@ fn clock(ahead_s: i64) -> Check {
         false => fine("clock", "as here".to_owned()),
         true => caution(
             "clock",
-            format!("{} of this one", clocks(ahead_s)),
+            format!("{} of this one", clock_difference(ahead_s)),
             "Times of trials and of files differ from those here.",
             "set it, as by NTP",
         ),
@@ -101,7 +101,7 @@ fn clock(ahead_s: i64) -> Check {
 }
 
 /// `3 h ahead`, `5 min behind`.
-pub(super) fn clocks(ahead_s: i64) -> String {
+pub(super) fn clock_difference(ahead_s: i64) -> String {
     let apart = format_duration_ns(ahead_s.unsigned_abs().saturating_mul(1_000_000_000));
     match ahead_s < 0 {
         true => format!("{apart} behind"),

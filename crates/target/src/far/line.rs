@@ -88,16 +88,16 @@ pub trait Line: Debug + Send + Sync {
     fn kind(&self) -> &'static str;
 
     /// Name of the machine, for people.
-    fn machine(&self) -> String;
+    fn machine_name(&self) -> String;
 
     /// Build of schedlab for the machine; `None`: this one.
-    fn agent(&self) -> Option<PathBuf>;
+    fn agent_path(&self) -> Option<PathBuf>;
 
     /// Use of sudo(8) there.
     fn sudo(&self) -> Sudo;
 
     /// Time for which a lost connection is made anew.
-    fn reconnect(&self) -> Duration;
+    fn reconnect_time(&self) -> Duration;
 
     /// True where a first connection that fails is tried again, too.
     fn is_patient(&self) -> bool {
@@ -105,13 +105,13 @@ pub trait Line: Debug + Send + Sync {
     }
 
     /// Directory of what an agent without root has to undo, where the machines share its usual one.
-    fn state(&self, _cache: &str) -> Option<String> {
+    fn state_dir(&self, _cache: &str) -> Option<String> {
         None
     }
 
     /// The way to other kernels and the time within which the machine is back, where it may be
     /// restarted.
-    fn reboots(&self) -> Option<(By, Duration)> {
+    fn reboot_way(&self) -> Option<(By, Duration)> {
         None
     }
 
@@ -126,10 +126,10 @@ pub trait Line: Debug + Send + Sync {
     fn no_connection(&self, said: &str) -> Failure;
 
     /// A command by which a person sees whether the machine answers.
-    fn trial(&self) -> String;
+    fn trial_command(&self) -> String;
 
     /// Makes ports there reachable here.
-    fn forward(&self, ports: &[u16]) -> Result<Forwarding, TargetError>;
+    fn forward_ports(&self, ports: &[u16]) -> Result<Forwarding, TargetError>;
 
     /// Facts for `system.json`.
     fn facts(&self) -> Vec<(String, String)>;
@@ -137,7 +137,7 @@ pub trait Line: Debug + Send + Sync {
     /// A problem with the machine.
     fn problem(&self, what: String, remedy: &str) -> Problem {
         Problem {
-            object: format!("{}:{}", self.kind(), self.machine()),
+            object: format!("{}:{}", self.kind(), self.machine_name()),
             what,
             remedy: remedy.to_owned(),
         }
@@ -147,7 +147,7 @@ pub trait Line: Debug + Send + Sync {
 impl dyn Line {
     /// Runs a command there to its end, with `input` on its standard input. Where the way there hangs,
     /// `interrupted` or the limit ends it.
-    pub(super) fn finish(
+    pub(super) fn run_to_end(
         &self,
         mut command: Command,
         input: &[u8],
@@ -171,7 +171,7 @@ impl dyn Line {
             NoOutput::Interrupted => Failure::Final(TargetError::Interrupted),
             NoOutput::Late(_) => {
                 let what = format!("no answer in {} s", limit.as_secs());
-                let remedy = format!("try: {} true", self.trial());
+                let remedy = format!("try: {} true", self.trial_command());
                 Failure::Connection(self.problem(what, &remedy))
             }
             NoOutput::TooMuch(_) => {
@@ -179,7 +179,7 @@ impl dyn Line {
                 let what = format!("it says more than {most} MiB where a few lines are waited for");
                 let remedy = format!(
                     "find out what its login shell prints without being asked: {} true",
-                    self.trial()
+                    self.trial_command()
                 );
                 self.problem(what, &remedy).into()
             }
@@ -192,29 +192,29 @@ impl dyn Line {
     }
 
     /// A first look at the machine; nothing but an empty directory is made there.
-    pub(super) fn look(
+    pub(super) fn look_at_machine(
         &self,
         hash: &str,
         ask_sudo: bool,
         interrupted: &AtomicBool,
     ) -> Result<Look, Failure> {
-        let script = look::script(hash, ask_sudo);
+        let script = look::make_script(hash, ask_sudo);
         let before = unix_now();
         let command = self.command(&["sh".to_owned(), "-s".to_owned()]);
-        let output = self.finish(command, script.as_bytes(), LOOK, interrupted)?;
+        let output = self.run_to_end(command, script.as_bytes(), LOOK, interrupted)?;
         let clock = before + (unix_now().saturating_sub(before)) / 2;
         let said = String::from_utf8_lossy(&output.stdout);
-        Look::read(&said, clock).ok_or_else(|| {
+        Look::parse(&said, clock).ok_or_else(|| {
             let errors = String::from_utf8_lossy(&output.stderr);
             let said = last_lines(&format!("{said}\n{errors}"), 5, "\n");
             let what = format!("the machine runs no commands of sh: {said}");
-            self.problem(what, &format!("try: {} uname -a", self.trial()))
+            self.problem(what, &format!("try: {} uname -a", self.trial_command()))
                 .into()
         })
     }
 
     /// Puts the agent where the look did not find it, and has its hash compared there.
-    pub(super) fn copy(
+    pub(super) fn copy_agent(
         &self,
         agent: &AgentFile,
         look: &Look,
@@ -222,7 +222,7 @@ impl dyn Line {
     ) -> Result<(), Failure> {
         let words = ["sh", "-c", COPY, "sh", &look.cache, &agent.hash];
         let command = self.command(&words.map(str::to_owned));
-        let output = self.finish(command, &agent.bytes, COPYING, interrupted)?;
+        let output = self.run_to_end(command, &agent.bytes, COPYING, interrupted)?;
         if output.status.success() {
             return Ok(());
         }

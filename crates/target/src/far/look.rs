@@ -37,7 +37,7 @@ echo schedlab-end
 "#;
 
 /// The script for an agent with this hash.
-pub(super) fn script(hash: &str, ask_sudo: bool) -> String {
+pub(super) fn make_script(hash: &str, ask_sudo: bool) -> String {
     let ask_sudo = if ask_sudo { "yes" } else { "" };
     format!("hash={hash}\nask_sudo={ask_sudo}\n{SCRIPT}")
 }
@@ -70,7 +70,7 @@ pub(super) struct Look {
 impl Look {
     /// From what the script printed, between its own first and last line: a login shell may say
     /// things of its own. `now` is the time here, in seconds.
-    pub fn read(said: &str, now: i64) -> Option<Self> {
+    pub fn parse(said: &str, now: i64) -> Option<Self> {
         let mut lines = said
             .lines()
             .skip_while(|line| *line != "schedlab-look")
@@ -124,7 +124,9 @@ mod tests {
             .spawn()
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(script("abc", true).as_bytes()).unwrap();
+        stdin
+            .write_all(make_script("abc", true).as_bytes())
+            .unwrap();
         drop(stdin);
         let output = child.wait_with_output().unwrap();
         String::from_utf8(output.stdout).unwrap()
@@ -136,7 +138,7 @@ mod tests {
         std::fs::write(cache.path().join("agent-abc"), "abc").unwrap();
         let directory = cache.path().display().to_string();
         let said = looked(&[("SCHEDLAB_CACHE_DIR", &directory)]);
-        let look = Look::read(&format!("Welcome!\n{said}bye\n"), 0).unwrap();
+        let look = Look::parse(&format!("Welcome!\n{said}bye\n"), 0).unwrap();
         let uname = rustix::system::uname();
         assert_eq!(look.release, uname.release().to_string_lossy());
         assert_eq!(look.machine, uname.machine().to_string_lossy());
@@ -149,11 +151,11 @@ mod tests {
     fn what_sudo_says_is_kept_and_a_half_answer_is_none() {
         let said = "schedlab-look\nmachine=riscv64\nsystem=Linux\nrelease=6.12\nuid=1000\n\
                     clock=90\ncache=/c\nsudo=no sudo: a password is required\nschedlab-end\n";
-        let look = Look::read(said, 100).unwrap();
+        let look = Look::parse(said, 100).unwrap();
         let why = "sudo: a password is required".to_owned();
         assert_eq!(look.sudo, Some(Err(why)));
         assert!(!look.is_root && !look.is_writable && look.ahead_s == -10);
-        assert_eq!(Look::read(&said.replace("schedlab-end\n", ""), 100), None);
-        assert_eq!(Look::read("This account is disabled.\n", 100), None);
+        assert_eq!(Look::parse(&said.replace("schedlab-end\n", ""), 100), None);
+        assert_eq!(Look::parse("This account is disabled.\n", 100), None);
     }
 }

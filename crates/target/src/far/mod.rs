@@ -52,7 +52,7 @@ impl FarTarget {
     pub fn new(line: Arc<dyn Line>, can: Can, host: &Host) -> Self {
         // This very file, also after another build took its place.
         let this = || PathBuf::from("/proc/self/exe");
-        let given = line.agent().or_else(|| host.program.clone());
+        let given = line.agent_path().or_else(|| host.program.clone());
         FarTarget {
             program: given.unwrap_or_else(this),
             line,
@@ -70,7 +70,7 @@ impl FarTarget {
     fn agent(&mut self) -> Result<&AgentFile, Problem> {
         let agent = match self.agent.take() {
             Some(agent) => agent,
-            None => AgentFile::read(&self.program, self.line.agent().is_some())?,
+            None => AgentFile::read(&self.program, self.line.agent_path().is_some())?,
         };
         Ok(self.agent.insert(agent))
     }
@@ -81,9 +81,9 @@ impl FarTarget {
             return Ok(look);
         }
         let hash = self.agent()?.hash.clone();
-        let look = self
-            .line
-            .look(&hash, self.line.sudo() != Sudo::No, &self.interrupted)?;
+        let look =
+            self.line
+                .look_at_machine(&hash, self.line.sudo() != Sudo::No, &self.interrupted)?;
         self.ahead_s = look.ahead_s;
         Ok(look)
     }
@@ -95,7 +95,7 @@ impl FarTarget {
             let what = format!("the machine runs {}", look.system);
             return Err(line.problem(what, "schedlab compares schedulers of Linux"));
         }
-        if let Some((what, remedy)) = self.agent()?.misfit(&look.machine) {
+        if let Some((what, remedy)) = self.agent()?.find_misfit(&look.machine) {
             return Err(line.problem(what, &remedy));
         }
         if !look.is_writable {
@@ -129,10 +129,10 @@ impl FarTarget {
         if look.agent.as_deref() != Some(agent.hash.as_str()) {
             tracing::info!(
                 "copying the agent to {}: {} MiB",
-                line.machine(),
+                line.machine_name(),
                 agent.bytes.len() >> 20
             );
-            line.copy(agent, look, &interrupted)?;
+            line.copy_agent(agent, look, &interrupted)?;
         }
         let program = format!("{}/agent-{}", look.cache, agent.hash);
         let cache = format!("SCHEDLAB_CACHE_DIR={}", look.cache);
@@ -140,7 +140,7 @@ impl FarTarget {
         let sudo: &[&str] = if by_sudo { &["sudo", "-n"] } else { &[] };
         // Root has a directory of its own on each machine.
         let state = line
-            .state(&look.cache)
+            .state_dir(&look.cache)
             .filter(|_| !by_sudo && !look.is_root);
         let state = state.map(|state| format!("SCHEDLAB_STATE_DIR={state}"));
         let state: Vec<&str> = state.as_deref().into_iter().collect();
@@ -160,8 +160,8 @@ impl FarTarget {
         let command = self.started(&look, &["agent-here", "--for", &controller], as_root)?;
         let first = self.first.as_ref().unwrap_or(&look);
         let facts = vec![
-            Fact::found("kernel", look.release.clone()).wants(first.release.clone()),
-            Fact::found("machine", look.hostname.clone()).wants(first.hostname.clone()),
+            Fact::new("kernel", look.release.clone()).with_wanted(first.release.clone()),
+            Fact::new("machine", look.hostname.clone()).with_wanted(first.hostname.clone()),
         ];
         let session = FarSession::start(command, &self.line, facts, &self.interrupted)?;
         self.first.get_or_insert(look);
@@ -169,7 +169,7 @@ impl FarTarget {
     }
 
     /// Release of the kernel that it runs.
-    pub fn release(&mut self) -> Result<String, TargetError> {
+    pub fn kernel_release(&mut self) -> Result<String, TargetError> {
         let look = self.patiently(FarTarget::look)?;
         let release = look.release.clone();
         self.fresh = Some(look);
@@ -208,9 +208,9 @@ impl FarTarget {
             Failure::Busy(_) if self.wait => Some(Duration::MAX),
             // The agent of the lost connection may still have the machine.
             Failure::Busy(_) | Failure::Connection(_) if self.first.is_some() => {
-                Some(self.line.reconnect())
+                Some(self.line.reconnect_time())
             }
-            Failure::Connection(_) if self.line.is_patient() => Some(self.line.reconnect()),
+            Failure::Connection(_) if self.line.is_patient() => Some(self.line.reconnect_time()),
             _ => None,
         }
     }
@@ -228,7 +228,7 @@ impl Target for FarTarget {
         self.line.kind()
     }
 
-    fn can(&self) -> Can {
+    fn abilities(&self) -> Can {
         self.can
     }
 
@@ -248,42 +248,42 @@ impl Target for FarTarget {
         match looked {
             Ok(problems) => problems,
             Err(TargetError::Unmet(problem)) => vec![problem],
-            Err(other) => vec![
-                self.line
-                    .problem(other.to_string(), &format!("try: {}", self.line.trial())),
-            ],
+            Err(other) => vec![self.line.problem(
+                other.to_string(),
+                &format!("try: {}", self.line.trial_command()),
+            )],
         }
     }
 
-    fn opening(&self, boot: &Boot) -> String {
-        let machine = self.line.machine();
+    fn opening_step(&self, boot: &Boot) -> String {
+        let machine = self.line.machine_name();
         match &boot.kernel {
             Some(kernel) => format!("restarting {machine} with {kernel}"),
             None => format!("starting the agent on {machine}"),
         }
     }
 
-    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
-        match (&boot.kernel, self.line.reboots()) {
-            (Some(kernel), Some((by, limit))) => self.reboot(kernel, by, limit)?,
+    fn open_session(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+        match (&boot.kernel, self.line.reboot_way()) {
+            (Some(kernel), Some((by, limit))) => self.reboot_into(kernel, by, limit)?,
             _ => boot.is_the_targets_own()?,
         }
         let session = self.patiently(FarTarget::start)?;
         Ok(Box::new(session))
     }
 
-    fn leave(&mut self) -> Result<(), TargetError> {
-        match self.line.reboots() {
-            Some((by, _)) if self.first.is_some() => self.home(by),
+    fn leave_machine(&mut self) -> Result<(), TargetError> {
+        match self.line.reboot_way() {
+            Some((by, _)) if self.first.is_some() => self.reboot_home(by),
             _ => Ok(()),
         }
     }
 
-    fn look(&mut self) -> Result<Looked, TargetError> {
-        Ok(checks::look(self)?)
+    fn find_lacks(&mut self) -> Result<Looked, TargetError> {
+        Ok(checks::look_at_target(self)?)
     }
 
-    fn command(&mut self, args: &[&str]) -> Result<Command, TargetError> {
+    fn schedlab_command(&mut self, args: &[&str]) -> Result<Command, TargetError> {
         let look = FarTarget::look(self)?;
         let as_root = self.line.sudo() != Sudo::No;
         Ok(self.started(&look, args, as_root)?)
@@ -296,8 +296,8 @@ impl Target for FarTarget {
             what: format!(
                 "The clock of {} is {} of the one where schedlab was started: times of trials \
                  and of files differ.",
-                self.line.machine(),
-                checks::clocks(self.ahead_s)
+                self.line.machine_name(),
+                checks::clock_difference(self.ahead_s)
             ),
             remedy: "Set it, as by NTP.".to_owned(),
         };
@@ -313,7 +313,7 @@ impl Target for FarTarget {
 fn given_up(failure: Failure, patience: Duration) -> TargetError {
     match failure {
         Failure::Connection(mut problem) | Failure::Busy(mut problem) if !patience.is_zero() => {
-            let for_how_long = model::format_duration_ns(model::nanos(patience));
+            let for_how_long = model::format_duration_ns(model::whole_nanos(patience));
             problem.what = format!("tried again for {for_how_long}: {}", problem.what);
             problem.remedy =
                 "what was measured is kept; go on with: schedlab run --resume DIR".into();

@@ -2,9 +2,9 @@
 //! it is told so, and waited for.
 
 use super::{Failure, FarTarget, Look, PAUSE};
-use crate::reboots::{came_with_another, kernels};
+use crate::reboots::{came_with_another, named_kernels};
 use crate::{By, TargetError};
-use model::{Experiment, Problem, format_duration_ns, nanos};
+use model::{Experiment, Problem, format_duration_ns, whole_nanos};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -19,26 +19,26 @@ impl FarTarget {
         look: &Look,
         experiment: &Experiment,
     ) -> Result<Vec<Problem>, Failure> {
-        let Some((by, _)) = self.line.reboots() else {
+        let Some((by, _)) = self.line.reboot_way() else {
             return Ok(Vec::new());
         };
         let said = self.boot_next(
             look,
             by,
             "check",
-            &kernels(experiment).into_iter().collect::<Vec<_>>(),
+            &named_kernels(experiment).into_iter().collect::<Vec<_>>(),
         )?;
         let problems: Vec<Problem> = serde_json::from_str(&said)
             .map_err(|_| Failure::Final(TargetError::Garbled(said.clone())))?;
         let there = |problem: Problem| Problem {
-            object: format!("{} on {}", problem.object, self.line.machine()),
+            object: format!("{} on {}", problem.object, self.line.machine_name()),
             ..problem
         };
         Ok(problems.into_iter().map(there).collect())
     }
 
     /// Restarts the machine and waits until it is back with this kernel.
-    pub(super) fn reboot(
+    pub(super) fn reboot_into(
         &mut self,
         kernel: &str,
         by: By,
@@ -64,7 +64,7 @@ impl FarTarget {
     }
 
     /// Restarts the machine with its own kernel, where another was booted once. It is not waited for.
-    pub(super) fn home(&mut self, by: By) -> Result<(), TargetError> {
+    pub(super) fn reboot_home(&mut self, by: By) -> Result<(), TargetError> {
         let look = self.patiently(FarTarget::look)?;
         self.patiently(|target| target.boot_next(&look, by, "home", &[]))?;
         Ok(())
@@ -85,7 +85,7 @@ impl FarTarget {
                 return Err(TargetError::Interrupted);
             }
             if since.elapsed() >= limit {
-                let limit = format_duration_ns(nanos(limit));
+                let limit = format_duration_ns(whole_nanos(limit));
                 let what = format!("it was restarted and is not back after {limit}: {last}");
                 let remedy = "see to the machine, then go on with: schedlab run --resume DIR; where it \
                               only takes longer: reboot-limit = \"30m\"";
@@ -106,7 +106,7 @@ impl FarTarget {
         let by = by.to_string();
         let words = [&["boot-next", step, "--by", &by][..], kernels].concat();
         let command = self.started(look, &words, true)?;
-        let output = line.finish(command, &[], STEP, &self.interrupted)?;
+        let output = line.run_to_end(command, &[], STEP, &self.interrupted)?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }

@@ -40,14 +40,14 @@ impl FarSession {
             forwarding: None,
         };
         let protocol = PROTOCOL_VERSION;
-        let greeted = session.agent.send(&Request::Hello { protocol });
+        let greeted = session.agent.send_request(&Request::Hello { protocol });
         greeted.map_err(|error| session.failure(error))?;
         let limit = Instant::now() + GREETING;
         while Instant::now() < limit {
             if interrupted.load(Ordering::Relaxed) {
                 return Err(Failure::Final(TargetError::Interrupted));
             }
-            match session.agent.receive(LOOK_UP) {
+            match session.agent.receive_reply(LOOK_UP) {
                 // Whoever talks to it greets it again, and judges its answer.
                 Ok(Some(Reply::Hello { .. } | Reply::Refused { .. })) => return Ok(session),
                 Ok(_) => {}
@@ -78,7 +78,7 @@ impl FarSession {
             return error;
         };
         let why = match self.line.is_lost(self.agent.exit_code(), &tail) {
-            true => format!("the connection to {} is lost", self.line.machine()),
+            true => format!("the connection to {} is lost", self.line.machine_name()),
             false => why,
         };
         TargetError::Gone { why, tail }
@@ -100,23 +100,23 @@ fn requirement(said: &str) -> String {
 }
 
 impl Session for FarSession {
-    fn send(&mut self, request: &Request) -> Result<(), TargetError> {
-        let sent = self.agent.send(request);
+    fn send_request(&mut self, request: &Request) -> Result<(), TargetError> {
+        let sent = self.agent.send_request(request);
         sent.map_err(|error| self.explain(error))
     }
 
-    fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
-        let received = self.agent.receive(wait);
+    fn receive_reply(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
+        let received = self.agent.receive_reply(wait);
         received.map_err(|error| self.explain(error))
     }
 
-    fn facts(&mut self) -> Vec<Fact> {
+    fn machine_facts(&mut self) -> Vec<Fact> {
         self.facts.clone()
     }
 
-    fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
+    fn forward_ports(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
         self.forwarding = None;
-        let forwarding = self.line.forward(ports)?;
+        let forwarding = self.line.forward_ports(ports)?;
         let here = forwarding.here.clone();
         self.forwarding = Some(forwarding);
         Ok(here)

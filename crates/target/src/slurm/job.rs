@@ -4,7 +4,7 @@
 use super::spec::{SlurmSpec, kernel_feature};
 use crate::{Leaving, TargetError};
 use doors::read::{Lines, output_of};
-use doors::started::tool;
+use doors::started::tool_command;
 use model::Problem;
 use model::printable::last_lines;
 use rustix::process::{Pid, Signal, kill_process};
@@ -43,7 +43,7 @@ pub(super) struct Unavailable {
     pub remedy: String,
 }
 
-pub(super) fn problem(what: String, remedy: &str) -> Problem {
+pub(super) fn slurm_problem(what: String, remedy: &str) -> Problem {
     Problem {
         object: "slurm".to_owned(),
         what,
@@ -62,7 +62,7 @@ pub(super) struct Job {
 
 impl Job {
     #[cfg(test)]
-    pub fn named(id: &str, nodes: &[&str]) -> Self {
+    pub fn with_nodes(id: &str, nodes: &[&str]) -> Self {
         Job {
             id: id.to_owned(),
             nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
@@ -71,7 +71,7 @@ impl Job {
     }
 
     /// The job that this process was started in, or a new one, for which it waits in the queue.
-    pub fn of(
+    pub fn find_or_start(
         spec: &SlurmSpec,
         interrupted: &AtomicBool,
         say: &mut dyn FnMut(&str),
@@ -124,7 +124,7 @@ impl Job {
         interrupted: &AtomicBool,
         say: &mut dyn FnMut(&str),
     ) -> Result<Self, TargetError> {
-        let there = output_of(tool("salloc").arg("--version"));
+        let there = output_of(tool_command("salloc").arg("--version"));
         there.map_err(|e| not_started("salloc", &e))?;
         let mut salloc = salloc(spec);
         salloc
@@ -233,7 +233,7 @@ impl Job {
     }
 
     /// Nodes that are about to be lost: all of them near the end of the job.
-    pub fn leaving(&self) -> Vec<Leaving> {
+    pub fn nodes_to_leave(&self) -> Vec<Leaving> {
         let all = |why: String| {
             let leave = |node: &String| Leaving {
                 machine: node.clone(),
@@ -255,7 +255,7 @@ impl Job {
             JobState::Runs { left_s: Some(left) } if left <= BEFORE_THE_END_S => {
                 all(format!("the time limit of job {} is near", self.id))
             }
-            JobState::Runs { .. } => unfit(&self.nodes),
+            JobState::Runs { .. } => unfit_nodes(&self.nodes),
         }
     }
 }
@@ -290,14 +290,14 @@ fn salloc(spec: &SlurmSpec) -> Command {
     // A job in the queue reads no standard input yet, and goes with this process all the same, where
     // setpriv(1) knows how (util-linux 2.33).
     let with_us = ["--pdeathsig", "TERM"];
-    let tried = output_of(tool("setpriv").args(with_us).arg("true"));
+    let tried = output_of(tool_command("setpriv").args(with_us).arg("true"));
     let mut salloc = match tried.is_ok_and(|output| output.status.success()) {
         true => {
-            let mut setpriv = tool("setpriv");
+            let mut setpriv = tool_command("setpriv");
             setpriv.args(with_us).arg("salloc");
             setpriv
         }
-        false => tool("salloc"),
+        false => tool_command("salloc"),
     };
     salloc.args(["--exclusive", "--mem=0", "--no-kill", "--job-name=schedlab"]);
     salloc.arg(format!("--nodes={}", spec.nodes));
@@ -328,7 +328,7 @@ fn lines(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (send, receive) = sync_channel(MOST_WAITING);
     if let Some(stream) = stream {
         std::thread::spawn(move || {
-            for line in Lines::of(stream) {
+            for line in Lines::from_stream(stream) {
                 // Read to the end, also where nobody listens any more.
                 let _ = send.send(line);
             }
@@ -400,7 +400,7 @@ fn hostnames(list: &str) -> Result<Vec<String>, Unavailable> {
 
 /// The answer of a command of Slurm, or what it complains about.
 fn ask(program: &'static str, args: &[&str]) -> Result<String, String> {
-    let mut command = tool(program);
+    let mut command = tool_command(program);
     without_options(&mut command, &["SQUEUE_", "SINFO_"]);
     let output = output_of(command.args(args)).map_err(|error| format!("{program}: {error}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -440,7 +440,7 @@ fn seconds(left: &str) -> Option<u64> {
 }
 
 /// Nodes that must be left. One that a job waits for while it is restarted is none of them.
-pub(super) fn unfit(nodes: &[String]) -> Vec<Leaving> {
+pub(super) fn unfit_nodes(nodes: &[String]) -> Vec<Leaving> {
     let list = nodes.join(",");
     let said = ask("sinfo", &["-h", "-a", "-N", "-n", &list, "-o", "%N|%T|%E"]);
     let mut unfit: Vec<Leaving> = Vec::new();
@@ -476,7 +476,7 @@ pub(super) fn kernels_lacking(spec: &SlurmSpec, kernels: &BTreeSet<&str>) -> Vec
     asked.extend(spec.host.iter().flat_map(|host| ["-n", host]));
     let known = match ask("sinfo", &asked) {
         Ok(known) => known,
-        Err(said) => return vec![problem(format!("sinfo: {said}"), LOOK)],
+        Err(said) => return vec![slurm_problem(format!("sinfo: {said}"), LOOK)],
     };
     let known: BTreeSet<&str> = known.split([',', '\n']).map(str::trim).collect();
     let features = kernels
@@ -520,7 +520,7 @@ mod tests {
 
     #[test]
     fn nodes_of_which_nobody_says_that_they_are_alone_are_refused() {
-        let job = Job::named("7", &["a"]);
+        let job = Job::with_nodes("7", &["a"]);
         let judged = |said: Result<&str, &str>| {
             let said = said.map(str::to_owned).map_err(str::to_owned);
             job.is_alone_by(said).map_err(|refused| refused.what)

@@ -33,13 +33,18 @@ pub static DEF: TargetDef = TargetDef {
         slurm.check()?;
         Ok(TargetSpec::from(&slurm))
     },
-    can: |spec| Ok(can(&SlurmSpec::of(spec)?)),
+    can: |spec| Ok(can(&SlurmSpec::from_target(spec)?)),
     expose: None,
-    shown: |spec| Ok(SlurmSpec::of(spec)?.shown()),
-    make: |spec, host| Ok(Box::new(SlurmTarget::new(SlurmSpec::of(spec)?, host))),
+    shown: |spec| Ok(SlurmSpec::from_target(spec)?.shown_lines()),
+    make: |spec, host| {
+        Ok(Box::new(SlurmTarget::new(
+            SlurmSpec::from_target(spec)?,
+            host,
+        )))
+    },
     fleet: Some(|spec, host, say| {
-        let spec = SlurmSpec::of(spec)?;
-        let job = Job::of(&spec, &host.interrupted, say)?;
+        let spec = SlurmSpec::from_target(spec)?;
+        let job = Job::find_or_start(&spec, &host.interrupted, say)?;
         let nodes = job.nodes().to_vec();
         // Each kernel is a job of its own on its node.
         let job = spec.kernel_feature.is_none().then(|| Arc::new(job));
@@ -70,16 +75,16 @@ struct Nodes {
 }
 
 impl Fleet for Nodes {
-    fn machines(&self) -> Vec<String> {
+    fn machine_names(&self) -> Vec<String> {
         self.nodes.clone()
     }
 
-    fn spec(&self, machine: &str) -> TargetSpec {
-        TargetSpec::from(&self.spec.on(machine))
+    fn machine_spec(&self, machine: &str) -> TargetSpec {
+        TargetSpec::from(&self.spec.on_node(machine))
     }
 
-    fn target(&self, machine: &str, host: &Host) -> Made {
-        let spec = self.spec.on(machine);
+    fn make_target(&self, machine: &str, host: &Host) -> Made {
+        let spec = self.spec.on_node(machine);
         let far = self.job.as_ref().map(|job| {
             let node = Node::new(&self.spec, job, machine);
             FarTarget::new(Arc::new(node), CAN, host)
@@ -90,10 +95,10 @@ impl Fleet for Nodes {
         }))
     }
 
-    fn leaving(&self) -> Vec<Leaving> {
+    fn machines_to_leave(&self) -> Vec<Leaving> {
         match &self.job {
-            Some(job) => job.leaving(),
-            None => job::unfit(&self.nodes),
+            Some(job) => job.nodes_to_leave(),
+            None => job::unfit_nodes(&self.nodes),
         }
     }
 }
@@ -136,7 +141,7 @@ impl SlurmTarget {
             tracing::info!("this command takes one of {} nodes", spec.nodes);
         }
         let mut say = |line: &str| tracing::info!("{line}");
-        let job = Arc::new(Job::of(&one, &self.host.interrupted, &mut say)?);
+        let job = Arc::new(Job::find_or_start(&one, &self.host.interrupted, &mut say)?);
         let name = &job.nodes()[0];
         if spec.kernel_feature.is_some() {
             // All kernels are compared on one machine.
@@ -150,8 +155,9 @@ impl SlurmTarget {
 
     /// The node with this kernel, for which Slurm restarts it between two jobs.
     fn boot(&mut self, kernel: &str) -> Result<(), TargetError> {
-        let is_there =
-            |(booted, job): &(String, Arc<Job>)| booted == kernel && job.leaving().is_empty();
+        let is_there = |(booted, job): &(String, Arc<Job>)| {
+            booted == kernel && job.nodes_to_leave().is_empty()
+        };
         if self.far.is_some() && self.booted.as_ref().is_some_and(is_there) {
             return Ok(());
         }
@@ -171,7 +177,7 @@ impl SlurmTarget {
         };
         let spec = self.spec.with_kernel(kernel);
         let (mut far, job) = self.job(&spec).map_err(did_not_boot)?;
-        let release = far.release().map_err(did_not_boot)?;
+        let release = far.kernel_release().map_err(did_not_boot)?;
         if release != kernel {
             return Err(came_with_another(kernel, &release));
         }
@@ -186,7 +192,7 @@ impl Target for SlurmTarget {
         NAME
     }
 
-    fn can(&self) -> Can {
+    fn abilities(&self) -> Can {
         can(&self.spec)
     }
 
@@ -204,15 +210,15 @@ impl Target for SlurmTarget {
         let problems = match self.far() {
             Ok(far) => far.check(experiment),
             Err(TargetError::Unmet(problem)) => vec![problem],
-            Err(other) => vec![job::problem(other.to_string(), job::LOOK)],
+            Err(other) => vec![job::slurm_problem(other.to_string(), job::LOOK)],
         };
         if self.spec.kernel_feature.is_none() || !problems.is_empty() {
             return problems;
         }
-        job::kernels_lacking(&self.spec, &reboots::kernels(experiment))
+        job::kernels_lacking(&self.spec, &reboots::named_kernels(experiment))
     }
 
-    fn opening(&self, boot: &Boot) -> String {
+    fn opening_step(&self, boot: &Boot) -> String {
         let is_new = |kernel: &&String| self.booted.as_ref().is_none_or(|(b, _)| b != *kernel);
         if let (Some(kernel), Some(node)) = (boot.kernel.as_ref().filter(is_new), &self.spec.host) {
             return format!("asking Slurm for {node} with {kernel}");
@@ -220,24 +226,24 @@ impl Target for SlurmTarget {
         let far = self.far.as_ref();
         far.map_or_else(
             || "asking Slurm for a node".to_owned(),
-            |far| far.opening(&Boot::default()),
+            |far| far.opening_step(&Boot::default()),
         )
     }
 
-    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+    fn open_session(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
         if let (Some(kernel), Some(_)) = (&boot.kernel, &self.spec.kernel_feature) {
             self.boot(kernel)?;
-            return self.far()?.open(&Boot::default());
+            return self.far()?.open_session(&Boot::default());
         }
-        self.far()?.open(boot)
+        self.far()?.open_session(boot)
     }
 
-    fn look(&mut self) -> Result<Looked, TargetError> {
-        Target::look(self.far()?)
+    fn find_lacks(&mut self) -> Result<Looked, TargetError> {
+        Target::find_lacks(self.far()?)
     }
 
-    fn command(&mut self, args: &[&str]) -> Result<Command, TargetError> {
-        self.far()?.command(args)
+    fn schedlab_command(&mut self, args: &[&str]) -> Result<Command, TargetError> {
+        self.far()?.schedlab_command(args)
     }
 
     fn warnings(&self) -> Vec<Warning> {

@@ -5,7 +5,7 @@ use super::job::{self, Job};
 use super::spec::SlurmSpec;
 use crate::TargetError;
 use crate::far::{Failure, Forwarding, Line, Sudo};
-use doors::started::tool;
+use doors::started::tool_command;
 use model::Problem;
 use model::printable::last_lines;
 use std::path::PathBuf;
@@ -51,11 +51,11 @@ impl Line for Node {
         NAME
     }
 
-    fn machine(&self) -> String {
+    fn machine_name(&self) -> String {
         self.name.clone()
     }
 
-    fn agent(&self) -> Option<PathBuf> {
+    fn agent_path(&self) -> Option<PathBuf> {
         self.spec.agent.clone()
     }
 
@@ -63,7 +63,7 @@ impl Line for Node {
         self.spec.sudo
     }
 
-    fn reconnect(&self) -> Duration {
+    fn reconnect_time(&self) -> Duration {
         RECONNECT
     }
 
@@ -71,14 +71,14 @@ impl Line for Node {
         true
     }
 
-    fn state(&self, cache: &str) -> Option<String> {
+    fn state_dir(&self, cache: &str) -> Option<String> {
         Some(format!("{cache}/state-{}", self.name))
     }
 
     /// A step of the job that has all CPUs of the node, bound to none of them, beside steps that
     /// are about to end.
     fn command(&self, words: &[String]) -> Command {
-        let mut srun = tool("srun");
+        let mut srun = tool_command("srun");
         srun.arg(format!("--jobid={}", self.job.id()));
         srun.args(["--nodes=1", "--ntasks=1", "--nodelist", &self.name]);
         srun.args(["--overlap", "--whole", "--cpu-bind=none", "--mem=0"]);
@@ -120,11 +120,11 @@ impl Line for Node {
         }
     }
 
-    fn trial(&self) -> String {
+    fn trial_command(&self) -> String {
         format!("srun --jobid={} --overlap -w {}", self.job.id(), self.name)
     }
 
-    fn forward(&self, _ports: &[u16]) -> Result<Forwarding, TargetError> {
+    fn forward_ports(&self, _ports: &[u16]) -> Result<Forwarding, TargetError> {
         Err(TargetError::Unmet(Problem {
             object: "load-on = \"controller\"".to_owned(),
             what: "no ports are forwarded from nodes of Slurm".to_owned(),
@@ -148,7 +148,7 @@ impl Line for Node {
 
 impl From<job::Unavailable> for TargetError {
     fn from(unavailable: job::Unavailable) -> Self {
-        TargetError::Unmet(job::problem(unavailable.what, &unavailable.remedy))
+        TargetError::Unmet(job::slurm_problem(unavailable.what, &unavailable.remedy))
     }
 }
 
@@ -157,11 +157,15 @@ mod tests {
     use super::*;
 
     fn node() -> Node {
-        let spec = super::super::spec::SlurmSpec::of(&model::TargetSpec::new(
+        let spec = super::super::spec::SlurmSpec::from_target(&model::TargetSpec::new(
             NAME,
             &serde_json::json!({}),
         ));
-        Node::new(&spec.unwrap(), &Arc::new(Job::named("7", &["n1"])), "n1")
+        Node::new(
+            &spec.unwrap(),
+            &Arc::new(Job::with_nodes("7", &["n1"])),
+            "n1",
+        )
     }
 
     #[test]

@@ -111,8 +111,8 @@ pub const KEYS: &[KeyDef] = &[
 
 impl SlurmSpec {
     /// The nodes that the target of an experiment is.
-    pub fn of(spec: &TargetSpec) -> Result<Self, Invalid> {
-        let slurm: SlurmSpec = spec.keys()?;
+    pub fn from_target(spec: &TargetSpec) -> Result<Self, Invalid> {
+        let slurm: SlurmSpec = spec.read_keys()?;
         slurm.check()?;
         Ok(slurm)
     }
@@ -192,7 +192,7 @@ impl SlurmSpec {
     }
 
     /// The same for one node of a job.
-    pub fn on(&self, node: &str) -> Self {
+    pub fn on_node(&self, node: &str) -> Self {
         SlurmSpec {
             nodes: 1,
             host: Some(node.to_owned()),
@@ -216,7 +216,7 @@ impl SlurmSpec {
     }
 
     /// The lines for somebody who runs a stranger's experiment.
-    pub fn shown(&self) -> Vec<(&'static str, String)> {
+    pub fn shown_lines(&self) -> Vec<(&'static str, String)> {
         let partition = self.partition.as_deref().unwrap_or("the default partition");
         let nodes = format!("{partition}, {} node(s)", self.nodes);
         let agent = self.agent.as_ref().map(|path| path.display().to_string());
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn every_key_is_described() {
         let described: BTreeSet<&str> = KEYS.iter().map(|key| key.name).collect();
-        let read = model::key::accepted::<SlurmSpec>().iter().copied();
+        let read = model::key::accepted_keys::<SlurmSpec>().iter().copied();
         assert_eq!(described, read.collect());
     }
 
@@ -294,8 +294,11 @@ mod tests {
     fn keys_are_the_same_after_they_were_stored() {
         let keys = "{partition = \"lab\", nodes = 8, time = \"2h\", options = [\"--qos=low\"]}";
         let spec = read(keys).unwrap();
-        assert_eq!(SlurmSpec::of(&TargetSpec::from(&spec)), Ok(spec.clone()));
-        let node = spec.on("n7");
+        assert_eq!(
+            SlurmSpec::from_target(&TargetSpec::from(&spec)),
+            Ok(spec.clone())
+        );
+        let node = spec.on_node("n7");
         assert_eq!((node.nodes, node.host.as_deref()), (1, Some("n7")));
         assert_eq!(read("{}").unwrap().nodes, 1);
     }

@@ -6,7 +6,7 @@ use super::spec::SshSpec;
 use crate::far::{Failure, Forwarding, Line, Sudo};
 use crate::{By, TargetError};
 use doors::read::{line_within, start_of};
-use doors::started::tool;
+use doors::started::tool_command;
 use model::printable::last_lines;
 use std::io::BufReader;
 use std::net::{Ipv4Addr, TcpListener};
@@ -35,7 +35,7 @@ impl SshSpec {
     /// ssh(1) with what holds for every connection. It asks nothing, since nobody may be there
     /// to answer, and never changes how host keys are checked: that is the user's to say.
     fn ssh(&self) -> Command {
-        let mut ssh = tool("ssh");
+        let mut ssh = tool_command("ssh");
         ssh.args(["-T", "-o", "BatchMode=yes", "-o", "ControlPath=none"]);
         ssh.args(["-o", &format!("ServerAliveInterval={ALIVE_SECONDS}")]);
         ssh.args(["-o", "ServerAliveCountMax=3"]);
@@ -54,7 +54,7 @@ impl SshSpec {
 
     /// Forwards ports of this machine to ports there, and says so in a line once it does; ends
     /// with its standard input.
-    pub(super) fn forwarding(&self, ports: &[(u16, u16)]) -> Command {
+    pub(super) fn forwarding_command(&self, ports: &[(u16, u16)]) -> Command {
         let mut ssh = self.ssh();
         ssh.args(["-o", "ExitOnForwardFailure=yes"]);
         for (here, there) in ports {
@@ -70,11 +70,11 @@ impl Line for SshSpec {
         NAME
     }
 
-    fn machine(&self) -> String {
+    fn machine_name(&self) -> String {
         self.host.clone()
     }
 
-    fn agent(&self) -> Option<PathBuf> {
+    fn agent_path(&self) -> Option<PathBuf> {
         self.agent.clone()
     }
 
@@ -82,11 +82,11 @@ impl Line for SshSpec {
         self.sudo
     }
 
-    fn reboots(&self) -> Option<(By, Duration)> {
+    fn reboot_way(&self) -> Option<(By, Duration)> {
         self.reboots.map(|by| (by, self.time_to_reboot()))
     }
 
-    fn reconnect(&self) -> Duration {
+    fn reconnect_time(&self) -> Duration {
         self.time_to_reconnect()
     }
 
@@ -126,11 +126,11 @@ impl Line for SshSpec {
         }
     }
 
-    fn trial(&self) -> String {
+    fn trial_command(&self) -> String {
         format!("ssh {}", self.host)
     }
 
-    fn forward(&self, ports: &[u16]) -> Result<Forwarding, TargetError> {
+    fn forward_ports(&self, ports: &[u16]) -> Result<Forwarding, TargetError> {
         let failed = |step| {
             move |source| TargetError::Io {
                 step,
@@ -140,7 +140,7 @@ impl Line for SshSpec {
         };
         let here = free_ports(ports.len()).map_err(failed("looking for free ports for"))?;
         let pairs: Vec<_> = here.iter().copied().zip(ports.iter().copied()).collect();
-        let mut command = self.forwarding(&pairs);
+        let mut command = self.forwarding_command(&pairs);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn ssh_is_never_told_to_trust_a_key() {
         let command = spec().command(&["true".to_owned()]);
-        let forwarding = spec().forwarding(&[(4000, 80)]);
+        let forwarding = spec().forwarding_command(&[(4000, 80)]);
         for command in [&command, &forwarding] {
             let words = words(command);
             assert!(words.contains("BatchMode=yes"), "{words}");

@@ -24,11 +24,11 @@ pub static DEF: TargetDef = TargetDef {
         ssh.check()?;
         Ok(TargetSpec::from(&ssh))
     },
-    can: |spec| Ok(can(&SshSpec::of(spec)?)),
+    can: |spec| Ok(can(&SshSpec::from_target(spec)?)),
     expose: None,
-    shown: |spec| Ok(SshSpec::of(spec)?.shown()),
+    shown: |spec| Ok(SshSpec::from_target(spec)?.shown_lines()),
     make: |spec, host| {
-        let ssh = SshSpec::of(spec)?;
+        let ssh = SshSpec::from_target(spec)?;
         let can = can(&ssh);
         Ok(Box::new(FarTarget::new(Arc::new(ssh), can, host)))
     },

@@ -103,8 +103,8 @@ pub const KEYS: &[KeyDef] = &[
 
 impl SshSpec {
     /// The machine that the target of an experiment is.
-    pub fn of(spec: &TargetSpec) -> Result<Self, Invalid> {
-        let ssh: SshSpec = spec.keys()?;
+    pub fn from_target(spec: &TargetSpec) -> Result<Self, Invalid> {
+        let ssh: SshSpec = spec.read_keys()?;
         ssh.check()?;
         Ok(ssh)
     }
@@ -144,7 +144,7 @@ impl SshSpec {
 
     /// The lines for somebody who runs a stranger's experiment: a configuration of ssh(1) and
     /// the agent are programs that this machine, or the other, will run.
-    pub fn shown(&self) -> Vec<(&'static str, String)> {
+    pub fn shown_lines(&self) -> Vec<(&'static str, String)> {
         let port = self.port.map(|port| format!(", port {port}"));
         let file = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let more = [
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn every_key_is_described() {
         let described: BTreeSet<&str> = KEYS.iter().map(|key| key.name).collect();
-        let read = model::key::accepted::<SshSpec>().iter().copied();
+        let read = model::key::accepted_keys::<SshSpec>().iter().copied();
         assert_eq!(described, read.collect());
     }
 
@@ -196,7 +196,7 @@ mod tests {
         let keys = "{host = \"a@b\", port = 22, sudo = \"yes\", reconnect = \"90s\"}";
         let spec = read(keys).unwrap();
         assert_eq!(spec.time_to_reconnect(), Duration::from_secs(90));
-        assert_eq!(SshSpec::of(&TargetSpec::from(&spec)), Ok(spec));
+        assert_eq!(SshSpec::from_target(&TargetSpec::from(&spec)), Ok(spec));
         let usual = read("{host = \"lab3\"}").unwrap();
         assert_eq!(
             (usual.sudo, usual.time_to_reconnect()),
@@ -216,7 +216,11 @@ mod tests {
     #[test]
     fn programs_that_a_stranger_brings_are_shown() {
         let spec = read("{host = \"a\", config = \"c\", agent = \"p\"}").unwrap();
-        let shown: Vec<String> = spec.shown().into_iter().map(|(_, text)| text).collect();
+        let shown: Vec<String> = spec
+            .shown_lines()
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect();
         assert_eq!(shown, ["a", "c", "p"]);
     }
 }

@@ -24,10 +24,10 @@ pub static DEF: TargetDef = TargetDef {
     keys: keys::KEYS,
     short: Some("kernel"),
     read,
-    can: |spec| Ok(can(&VmSpec::of(spec)?)),
-    expose: Some(expose),
-    shown,
-    make,
+    can: |spec| Ok(guest_abilities(&VmSpec::from_target(spec)?)),
+    expose: Some(expose_paths),
+    shown: shown_lines,
+    make: make_target,
     fleet: None,
 };
 
@@ -38,7 +38,7 @@ fn read(keys: Keys) -> Result<TargetSpec, ReadError> {
 }
 
 /// The abilities of a guest. On a Xen host the agent is in dom0, which has one CPU.
-pub(crate) fn can(spec: &VmSpec) -> Can {
+pub(crate) fn guest_abilities(spec: &VmSpec) -> Can {
     Can {
         kernels: true,
         reboots: false,
@@ -54,24 +54,24 @@ pub(crate) fn can(spec: &VmSpec) -> Can {
     }
 }
 
-pub(crate) fn expose(spec: &mut TargetSpec, paths: &[String]) -> Result<(), Invalid> {
-    let mut vm = VmSpec::of(spec)?;
+pub(crate) fn expose_paths(spec: &mut TargetSpec, paths: &[String]) -> Result<(), Invalid> {
+    let mut vm = VmSpec::from_target(spec)?;
     vm.expose.extend(paths.iter().cloned());
     *spec = TargetSpec::from(&vm);
     Ok(())
 }
 
-pub(crate) fn shown(spec: &TargetSpec) -> Result<Shown, Invalid> {
-    Ok(VmSpec::of(spec)?.shown())
+pub(crate) fn shown_lines(spec: &TargetSpec) -> Result<Shown, Invalid> {
+    Ok(VmSpec::from_target(spec)?.shown_lines())
 }
 
-pub(crate) fn make(spec: &TargetSpec, host: &Host) -> Made {
-    let vm = Vm::new(VmSpec::of(spec)?, options(host)?);
+pub(crate) fn make_target(spec: &TargetSpec, host: &Host) -> Made {
+    let vm = Vm::new(VmSpec::from_target(spec)?, agent_options(host)?);
     Ok(Box::new(vm.with_interrupt(host.interrupted.clone())))
 }
 
 /// The agent and its environment as the host gives them.
-pub fn options(host: &Host) -> Result<Options, VmError> {
+pub fn agent_options(host: &Host) -> Result<Options, VmError> {
     let mut options = Options::of_this_process()?;
     if let Some(program) = &host.program {
         options.program = program.clone();
@@ -95,18 +95,18 @@ impl Target for Vm {
         }
     }
 
-    fn can(&self) -> Can {
-        can(self.spec())
+    fn abilities(&self) -> Can {
+        guest_abilities(self.spec())
     }
 
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem> {
         Vm::check(self, experiment)
     }
 
-    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+    fn open_session(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
         if self.spec().is_virtual() {
             let (_, build_id) = self.kernel(boot.kernel.as_deref())?;
-            let machine = self.scripted(boot.kernel.as_deref())?;
+            let machine = self.prepare_scripted(boot.kernel.as_deref())?;
             return Ok(Box::new(VirtualSession::new(machine, build_id)));
         }
         let guest = self.boot(boot.kernel.as_deref(), true)?;
@@ -124,7 +124,7 @@ impl Target for Vm {
         session_of(self, boot, guest, vec![session::fact_of(saved)])
     }
 
-    fn opening(&self, boot: &Boot) -> String {
+    fn opening_step(&self, boot: &Boot) -> String {
         let with = boot.kernel.as_ref().map(|kernel| format!(" with {kernel}"));
         let how = match (self.spec().is_virtual(), self.is_emulated()) {
             (true, _) => " in virtual time (some 20 s, for each trial again)",
@@ -160,7 +160,7 @@ fn session_of(
 ) -> Result<Box<dyn Session>, TargetError> {
     let watch = vm.pin(&guest)?;
     let (kernel, build_id) = vm.kernel(boot.kernel.as_deref())?;
-    let mut facts = session::facts(&kernel, build_id, &guest.ready);
+    let mut facts = session::kernel_facts(&kernel, build_id, &guest.ready);
     facts.extend(more);
     let session = VmSession::new(guest, facts, watch, vm.forwards(), vm.snapshots());
     let session = session.map_err(io("talk to", Path::new("the agent")))?;

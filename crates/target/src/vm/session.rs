@@ -7,7 +7,7 @@ use model::{Fact, Measurement, Reply, Request};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vm::Saved;
-use vm::boot::{Guest, death, gone};
+use vm::boot::{Guest, death, gone_error};
 use vm::failure::io;
 use vm::forwards::Forwards;
 use vm::frame::{FrameKind, Ready};
@@ -50,7 +50,7 @@ impl VmSession {
     }
 
     fn gone(&self, why: String) -> TargetError {
-        gone(why, &self.guest.machine.console).into()
+        gone_error(why, &self.guest.machine.console).into()
     }
 
     /// A stream that ended says little: the machine knows more.
@@ -72,7 +72,7 @@ impl VmSession {
         match agent {
             Some(frame) => self.gone(format!(
                 "the agent in the guest ended with {}",
-                frame.text()
+                frame.payload_text()
             )),
             None => self.gone(why),
         }
@@ -81,10 +81,10 @@ impl VmSession {
 
 /// The kernel of the image beside the one that the guest runs. The text of a version can be
 /// the same for two builds; the build ID is a hash of what was linked.
-pub fn facts(kernel: &Kernel, build_id: Option<String>, ready: &Ready) -> Vec<Fact> {
+pub fn kernel_facts(kernel: &Kernel, build_id: Option<String>, ready: &Ready) -> Vec<Fact> {
     let mut facts = vec![kernel_booted(kernel, ready)];
     if let (Some(wanted), Some(found)) = (build_id, &ready.build_id) {
-        facts.push(Fact::found("kernel build ID", found).wants(wanted));
+        facts.push(Fact::new("kernel build ID", found).with_wanted(wanted));
     }
     facts
 }
@@ -92,7 +92,7 @@ pub fn facts(kernel: &Kernel, build_id: Option<String>, ready: &Ready) -> Vec<Fa
 /// The state that a guest goes on from. It holds no other before its first trial: QEMU takes all
 /// of it or none.
 pub fn fact_of(saved: &Saved) -> Fact {
-    Fact::found(
+    Fact::new(
         "guest goes on from",
         format!("a snapshot of {} bytes", saved.bytes),
     )
@@ -108,38 +108,38 @@ fn kernel_booted(kernel: &Kernel, ready: &Ready) -> Fact {
         ),
         None => (kernel.release.clone(), ready.release.clone()),
     };
-    Fact::found("kernel", found).wants(wanted)
+    Fact::new("kernel", found).with_wanted(wanted)
 }
 
 impl Session for VmSession {
-    fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
-        let changed = self.forwards.change(&self.guest.machine, ports);
+    fn forward_ports(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
+        let changed = self.forwards.change_ports(&self.guest.machine, ports);
         Ok(changed.map_err(io("forward ports of", Path::new("the guest")))?)
     }
 
-    fn save(self: Box<Self>) -> Result<Saved, TargetError> {
+    fn save_machine(self: Box<Self>) -> Result<Saved, TargetError> {
         Ok(self.guest.save(&self.snapshots)?)
     }
 
-    fn facts(&mut self) -> Vec<Fact> {
+    fn machine_facts(&mut self) -> Vec<Fact> {
         self.facts.clone()
     }
 
-    fn send(&mut self, request: &Request) -> Result<(), TargetError> {
-        let sent = self.stream.send(request);
+    fn send_request(&mut self, request: &Request) -> Result<(), TargetError> {
+        let sent = self.stream.send_request(request);
         sent.map_err(|e| self.explain(e))
     }
 
-    fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
-        match self.stream.receive(wait) {
+    fn receive_reply(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
+        match self.stream.receive_reply(wait) {
             // A kernel that panicked may leave QEMU running.
             Ok(None) if self.guest.machine.console.panic().is_some() => Err(self.end()),
             result => result.map_err(|e| self.explain(e)),
         }
     }
 
-    fn console(&mut self) -> Option<String> {
-        Some(self.guest.machine.console.take())
+    fn read_console(&mut self) -> Option<String> {
+        Some(self.guest.machine.console.take_text())
     }
 
     fn state_of_machine(&mut self) -> Option<String> {

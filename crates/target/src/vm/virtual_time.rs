@@ -69,7 +69,8 @@ impl VirtualSession {
 
     /// Everything that the guest left, as replies to the one request.
     fn take(&mut self, answer: Answer, running: &Running) -> Result<(), TargetError> {
-        self.facts = session::facts(&self.machine.kernel, self.build_id.clone(), &answer.ready);
+        self.facts =
+            session::kernel_facts(&self.machine.kernel, self.build_id.clone(), &answer.ready);
         self.console = answer.console;
         let mut is_answered = false;
         for line in &answer.lines {
@@ -94,7 +95,7 @@ impl VirtualSession {
             true => Ok(()),
             false => {
                 let why = format!("the agent in the guest ended with {}", answer.agent);
-                Err(running.gone(why).into())
+                Err(running.gone_error(why).into())
             }
         }
     }
@@ -137,7 +138,7 @@ fn xen_scheduler(request: &Request) -> Option<String> {
 }
 
 impl Session for VirtualSession {
-    fn send(&mut self, request: &Request) -> Result<(), TargetError> {
+    fn send_request(&mut self, request: &Request) -> Result<(), TargetError> {
         self.greets = matches!(request, Request::Hello { .. });
         match (request, &self.system) {
             (Request::Hello { .. }, _) => self.boot(&Request::Probe),
@@ -156,7 +157,7 @@ impl Session for VirtualSession {
         }
     }
 
-    fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
+    fn receive_reply(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
         if let Some(reply) = self.replies.pop_front() {
             return Ok(Some(reply));
         }
@@ -171,11 +172,11 @@ impl Session for VirtualSession {
         Ok(self.replies.pop_front())
     }
 
-    fn facts(&mut self) -> Vec<Fact> {
+    fn machine_facts(&mut self) -> Vec<Fact> {
         self.facts.clone()
     }
 
-    fn console(&mut self) -> Option<String> {
+    fn read_console(&mut self) -> Option<String> {
         Some(std::mem::take(&mut self.console))
     }
 }

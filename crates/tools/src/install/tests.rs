@@ -63,7 +63,7 @@ fn from_git(version: &str) -> Tool {
 
 fn installer(root: &Path, from: &Path) -> Installer {
     let from = from.display().to_string();
-    Installer::new(Cache::at(root)).with_source(Some(from))
+    Installer::new(Cache::in_directory(root)).with_source(Some(from))
 }
 
 /// Names in the directory of the tools, where a failed installation leaves nothing.
@@ -89,8 +89,8 @@ fn a_commit_is_compiled_from_a_mirror_and_found_by_its_name() {
     let from = mirror.path().display().to_string();
     assert_eq!(steps, [Step::Fetching(from), Step::Compiling]);
 
-    let cache = Cache::at(root.path());
-    assert_eq!(cache.current(&tool).unwrap(), commit[..12]);
+    let cache = Cache::in_directory(root.path());
+    assert_eq!(cache.current_version(&tool).unwrap(), commit[..12]);
     let program = cache.bin_dir().join("toy");
     assert_eq!(run(program.to_str().unwrap(), &[], root.path()), "4");
     let made_from = fs::read_to_string(installed.directory.join(TOOL_FILE)).unwrap();
@@ -137,7 +137,7 @@ fn a_source_is_no_option_of_git() {
     let root = tempfile::tempdir().unwrap();
     let mark = root.path().join("ran");
     let source = format!("--upload-pack=touch {}; x@y:z", mark.display());
-    let installer = Installer::new(Cache::at(root.path())).with_source(Some(source));
+    let installer = Installer::new(Cache::in_directory(root.path())).with_source(Some(source));
     let tool = from_git(&"0".repeat(40));
     let error = installer.install(&tool, None, &mut drop).unwrap_err();
     assert!(matches!(error, Error::Git(_)), "{error}");
@@ -170,7 +170,7 @@ fn what_cannot_be_fetched_or_compiled_is_an_error_with_a_remedy() {
     let (root, mirror) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let commit = repository(mirror.path(), "#error no\n");
     let tool = from_git(&commit);
-    let none = Installer::new(Cache::at(root.path()));
+    let none = Installer::new(Cache::in_directory(root.path()));
     let error = none.install(&tool, None, &mut drop).unwrap_err();
     assert!(
         error.to_string().contains("/no/such/repository")
@@ -251,7 +251,7 @@ fn a_package_is_unpacked_where_its_checksum_is_right() {
         let root = tempfile::tempdir().unwrap();
         let installed = installer(root.path(), from).install(&tool, None, &mut drop);
         let installed = installed.unwrap();
-        let program = Cache::at(root.path()).bin_dir().join("toy");
+        let program = Cache::in_directory(root.path()).bin_dir().join("toy");
         assert_eq!(
             run(program.to_str().unwrap(), &["x"], root.path()),
             "5.65685"
@@ -362,7 +362,7 @@ fn a_library_that_is_not_installed_is_unpacked_beside_the_program() {
         let cache = root.path().join(from.file_name().unwrap());
         let installed = installer(&cache, from).install(&tool, None, &mut drop);
         installed.unwrap();
-        let program = Cache::at(&cache).bin_dir().join("toy");
+        let program = Cache::in_directory(&cache).bin_dir().join("toy");
         assert_eq!(run(program.to_str().unwrap(), &[], root.path()), "42");
     }
 }
@@ -450,7 +450,7 @@ fn a_module_of_go_is_compiled_if_it_is_that_of_the_table_and_leaves_nothing_if_n
         text.starts_with("module example.org/toy v1.0.0, compiled by go version go"),
         "{text}"
     );
-    let program = Cache::at(root.path()).bin_dir().join("toy");
+    let program = Cache::in_directory(root.path()).bin_dir().join("toy");
     let output = Command::new(program).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "toy\n");
     let error = installer

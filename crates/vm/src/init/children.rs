@@ -2,7 +2,7 @@
 //! it belongs.
 
 use super::super::frame::Setup;
-use doors::started::{Agreed, named};
+use doors::started::{Agreed, named_command};
 use rustix::process::{WaitId, WaitIdOptions, WaitOptions, WaitStatus, wait, waitid};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -75,7 +75,7 @@ pub struct Started {
 
 /// In the guest's environment and directory.
 pub fn base_command(program: &str, setup: &Setup) -> Command {
-    let mut command = named(program, Agreed::by_trial());
+    let mut command = named_command(program, Agreed::by_trial());
     command.env_clear().envs(&setup.environment);
     if setup.directory.is_dir() {
         command.current_dir(&setup.directory);

@@ -28,7 +28,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn pass(&self, frame: Frame) {
+    pub fn pass_frame(&self, frame: Frame) {
         match (frame.kind, &self.input, &self.terminal) {
             (FrameKind::Room, _, _) => self.window.make_room(frame.room_bytes()),
             (FrameKind::Input, Some(input), _) => drop(input.send(frame.payload)),

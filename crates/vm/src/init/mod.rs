@@ -22,7 +22,7 @@ mod xen;
 
 use super::elf;
 use super::frame::{self, Frame, FrameKind, Ready, Setup};
-use doors::shown::{note, raw_output};
+use doors::shown::{print_note, raw_output};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -73,7 +73,7 @@ pub fn main() -> ! {
 
 /// Up to the control port there is only the console to complain on.
 fn early() -> Result<(), Failure> {
-    mounts::early()?;
+    mounts::mount_early()?;
     load_modules(ALWAYS)?;
     if kernel_argument(frame::PROBE_ARGUMENT) {
         let mut console = raw_output("the console of a guest, which the host reads");
@@ -137,12 +137,12 @@ fn prepare(setup: &Setup) -> Result<(), Failure> {
         load_modules(FOR_XEN)?;
     }
     root::enter(setup)?;
-    mounts::all();
+    mounts::mount_all();
     root::name_loopback(setup);
     root::show_kernel(setup, &release(), &config);
     rustix::system::sethostname(setup.hostname.as_bytes())
         .map_err(|e| at("set the hostname")(e.into()))?;
-    network::up(setup.network)?;
+    network::bring_up(setup.network)?;
     raise_limits();
     // From here on the kernel's words go to the console: ejections, oopses, panics.
     let _ = fs::write("/proc/sys/kernel/printk", "7 4 1 7");
@@ -226,7 +226,7 @@ fn log(line: &str) {
         .open("/dev/kmsg")
         .and_then(|mut kmsg| kmsg.write_all(format!("<4>schedlab: {line}\n").as_bytes()));
     if written.is_err() {
-        note(format_args!("schedlab: {line}"));
+        print_note(format_args!("schedlab: {line}"));
     }
 }
 

@@ -42,14 +42,14 @@ const ALL: [Mount; 11] = [
     entry("securityfs", "/sys/kernel/security", ""),
 ];
 
-pub fn early() -> Result<(), Failure> {
+pub fn mount_early() -> Result<(), Failure> {
     EARLY
         .iter()
         .try_for_each(|m| mount_one(m).map_err(at(format!("mount {}", m.target))))
 }
 
 /// A kernel need not have all of them; what is missing is logged.
-pub fn all() {
+pub fn mount_all() {
     for m in &ALL {
         if let Err(e) = mount_one(m) {
             log(&format!("mount {}: {e}", m.target));

@@ -116,7 +116,7 @@ impl Server {
             }
             _ => {
                 if let Some(running) = self.running.get(&frame.channel) {
-                    running.pass(frame);
+                    running.pass_frame(frame);
                 }
             }
         }

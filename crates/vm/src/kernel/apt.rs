@@ -6,9 +6,9 @@
 use super::{apt_config, sources};
 use crate::VmError;
 use crate::cache;
-use crate::failure::{io, unmet};
+use crate::failure::{io, unmet_error};
 use crate::name;
-use doors::started::tool;
+use doors::started::tool_command;
 use doors::written::{self, Part};
 use model::printable::last_lines;
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ impl Suite {
     /// Nothing is fetched yet.
     pub fn new(cache: &Path, name: &str) -> Result<Self, VmError> {
         if !name::is_suite(name) {
-            return Err(unmet(
+            return Err(unmet_error(
                 &format!("kernel debian:{name}"),
                 &format!("{name:?} is no suite of Debian"),
                 "write debian:sid, debian:trixie or debian:linux-image-…",
@@ -96,7 +96,7 @@ impl Suite {
             );
         }
         if !output.status.success() {
-            return Err(unmet(
+            return Err(unmet_error(
                 &format!("Debian suite {}", self.name),
                 &format!(
                     "its package lists cannot be fetched: {}",
@@ -121,11 +121,11 @@ impl Suite {
     /// The directory below `kernels` that these lists led to last time: asking apt
     /// takes longer than a guest's boot.
     pub fn found_kernel(&self, kernels: &Path) -> Option<PathBuf> {
-        self.found("kernel", kernels)
+        self.find_remembered("kernel", kernels)
     }
 
     /// The directory below `kept` that these lists led to, when this was asked last time.
-    pub fn found(&self, what: &str, kept: &Path) -> Option<PathBuf> {
+    pub fn find_remembered(&self, what: &str, kept: &Path) -> Option<PathBuf> {
         let answer = self.dir.join(what);
         if age(&answer)? > age(&self.stamp())? {
             return None; // of older lists
@@ -150,7 +150,7 @@ impl Suite {
         }
     }
 
-    pub fn show(&self, package: &str) -> Result<Option<Package>, VmError> {
+    pub fn show_package(&self, package: &str) -> Result<Option<Package>, VmError> {
         let mut command = self.apt("apt-cache");
         command.args(["show", "--no-all-versions", package]);
         let output = run(command)?;
@@ -203,7 +203,7 @@ impl Suite {
             for name in found[next].depends.clone() {
                 let known = found.iter().any(|p| p.name == name);
                 if !known && is_kernel_package(&name) {
-                    found.extend(self.show(&name)?);
+                    found.extend(self.show_package(&name)?);
                 }
             }
             next += 1;
@@ -214,7 +214,7 @@ impl Suite {
     /// Download and unpack the packages below `into`.
     pub fn unpack(&self, packages: &[Package], into: &Path) -> Result<(), VmError> {
         self.configure()?;
-        let part = Part::of(&self.dir).map_err(io("create", &self.dir))?;
+        let part = Part::create_in(&self.dir).map_err(io("create", &self.dir))?;
         let debs = part.path();
         written::make_new_directory(&debs).map_err(io("create", &debs))?;
         let mut command = self.apt("apt-get");
@@ -222,7 +222,7 @@ impl Suite {
         command.args(packages.iter().map(|p| format!("{}={}", p.name, p.version)));
         let output = run(command)?;
         if !output.status.success() {
-            return Err(unmet(
+            return Err(unmet_error(
                 &format!("packages of Debian {}", self.name),
                 &format!("they cannot be downloaded: {}", last_words(&output)),
                 "check the network and try again",
@@ -240,7 +240,7 @@ impl Suite {
 
     fn prepare(&self) -> Result<(), VmError> {
         if !Path::new(KEYRING).exists() {
-            return Err(unmet(
+            return Err(unmet_error(
                 KEYRING,
                 "the keys of the Debian archive are not there",
                 "install the package debian-archive-keyring",
@@ -265,14 +265,14 @@ impl Suite {
 
     /// The way to the mirror may be another one by now.
     fn configure(&self) -> Result<(), VmError> {
-        cache::write_whole(&self.dir.join(CONFIG), apt_config::text().as_bytes())
+        cache::write_whole(&self.dir.join(CONFIG), apt_config::config_text().as_bytes())
     }
 
     /// All that apt is configured with, reads as state or writes lies below our
     /// directory.
     fn apt(&self, program: &'static str) -> Command {
         let dir = self.dir.display();
-        let mut command = tool(program);
+        let mut command = tool_command(program);
         command.env("LC_ALL", "C.UTF-8");
         command.env("APT_CONFIG", self.dir.join(CONFIG));
         for option in [
@@ -307,13 +307,13 @@ fn is_kernel_package(name: &str) -> bool {
 }
 
 fn extract(deb: &Path, into: &Path) -> Result<(), VmError> {
-    let mut command = tool("dpkg-deb");
+    let mut command = tool_command("dpkg-deb");
     command.arg("-x").arg(deb).arg(into);
     let output = run(command)?;
     if output.status.success() {
         return Ok(());
     }
-    Err(unmet(
+    Err(unmet_error(
         &deb.display().to_string(),
         &format!("it cannot be unpacked: {}", last_words(&output)),
         "check the free space of the cache directory",
@@ -328,7 +328,7 @@ fn is_expired(output: &Output) -> bool {
 fn run(mut command: Command) -> Result<Output, VmError> {
     let program = command.get_program().to_string_lossy().into_owned();
     doors::read::output_of_work(&mut command).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => unmet(
+        std::io::ErrorKind::NotFound => unmet_error(
             &program,
             "it is not installed, and kernels come from Debian through it",
             "install apt and dpkg, or name a kernel image by its path",

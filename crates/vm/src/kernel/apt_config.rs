@@ -3,7 +3,7 @@
 //! not signed, which would be a way to an old kernel. Old lists are taken where it says so, but
 //! not in silence.
 
-use doors::started::tool;
+use doors::started::tool_command;
 
 /// In place of `/etc/apt/apt.conf` and `apt.conf.d`. The trust settings are apt's own
 /// defaults, and said here so that nothing weakens them.
@@ -33,7 +33,7 @@ const FROM_THE_HOST: [&str; 4] = [
 ];
 
 /// The whole text of the configuration.
-pub fn text() -> String {
+pub fn config_text() -> String {
     format!("{OWN}{}", transport(&host_configuration()))
 }
 
@@ -62,7 +62,7 @@ fn accepts_old_lists(configuration: &str) -> bool {
 
 /// One setting a line. Without apt-config there is no apt either, which is said later.
 fn host_configuration() -> String {
-    let mut command = tool("apt-config");
+    let mut command = tool_command("apt-config");
     command
         .args(["dump", "--no-empty", "--format", "%F \"%v\";%n"])
         .env("LC_ALL", "C.UTF-8");

@@ -8,12 +8,12 @@ use super::apt::Suite;
 use super::config::Config;
 use super::{SUITES, list};
 use crate::VmError;
-use crate::failure::{io, unmet};
+use crate::failure::{io, unmet_error};
 use crate::name;
 use confine::User;
 use doors::read::{Log, join_output, to_log};
 use doors::shown::{self, Stream};
-use doors::started::{Agreed, Workshop, status_of, tool};
+use doors::started::{Agreed, Workshop, status_of, tool_command};
 use doors::written::{self, Part};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -139,19 +139,21 @@ fn workshop(output: &Path, dir: &Path, source: &str) -> Result<Workshop, VmError
     let is_built = BUILT.iter().any(|name| output.join(name).exists());
     let mut entries = fs::read_dir(output).map_err(io("read", output))?;
     if workshop.user().is_some() && !is_built && entries.next().is_some() {
-        return Err(unmet(
+        return Err(unmet_error(
             &format!("directory {}", output.display()),
             "it has other files than those of a kernel's build, which another user gets",
             "name an empty directory, or one that does not exist",
         ));
     }
-    workshop.give(output).map_err(io("give away", output))?;
+    workshop
+        .give_to_user(output)
+        .map_err(io("give away", output))?;
     Ok(workshop)
 }
 
 /// Takes a file of a tree that was built with this cache to where only we can change it. The tree is
 /// another user's where root builds, who may have put a link there.
-pub fn take(file: &Path, to: &Path, cache: &Path) -> std::io::Result<()> {
+pub fn take_file(file: &Path, to: &Path, cache: &Path) -> std::io::Result<()> {
     let (user, builds) = (User::for_builds(), cache.join(BUILDS));
     Workshop::open(Agreed::by_command(), user, &builds, "taken")?.take_file(file, to)
 }
@@ -174,7 +176,7 @@ pub fn check_tools() -> Result<(), VmError> {
     if missing.is_empty() {
         return Ok(());
     }
-    Err(unmet(
+    Err(unmet_error(
         "kernel build",
         "not everything that it needs is installed",
         &format!("install the packages {}", missing.join(" ")),
@@ -183,7 +185,7 @@ pub fn check_tools() -> Result<(), VmError> {
 
 /// The compiler knows where its headers are.
 fn has_header(name: &str) -> bool {
-    let mut probe = tool("gcc");
+    let mut probe = tool_command("gcc");
     probe.args(["-E", "-x", "c", "-include", name, "/dev/null"]);
     status_of(probe).is_ok_and(|status| status.success())
 }
@@ -192,7 +194,7 @@ fn source_tree(source: &str, commit: Option<&str>, cache: &Path) -> Result<PathB
     if let Some(package) = source.strip_prefix("debian:") {
         return match commit {
             None => packaged_tree(package, cache),
-            Some(_) => Err(unmet(
+            Some(_) => Err(unmet_error(
                 &format!("source {source}"),
                 "a package has no tags and no commits",
                 "leave out --ref, or name a git repository",
@@ -204,7 +206,7 @@ fn source_tree(source: &str, commit: Option<&str>, cache: &Path) -> Result<PathB
         false => fs::canonicalize(source).map_err(io("find", Path::new(source)))?,
     };
     if !tree.join("scripts/kconfig/merge_config.sh").exists() {
-        return Err(unmet(
+        return Err(unmet_error(
             &format!("kernel tree {}", tree.display()),
             "it has no scripts/kconfig/merge_config.sh",
             "name the top of a kernel tree, a repository and a tag (--ref v6.18), or \
@@ -217,7 +219,7 @@ fn source_tree(source: &str, commit: Option<&str>, cache: &Path) -> Result<PathB
 /// The files of a commit.
 fn taken(source: &str, name: Option<&str>, cache: &Path) -> Result<PathBuf, VmError> {
     let commit = git::commit_of(source, name)?;
-    Ok(git::tree(source, &commit, &cache.join("src"))?)
+    Ok(git::fetch_tree(source, &commit, &cache.join("src"))?)
 }
 
 /// The package holds `usr/src/NAME.tar.xz`.
@@ -226,7 +228,7 @@ fn packaged_tree(package: &str, cache: &Path) -> Result<PathBuf, VmError> {
         let suite = Suite::new(cache, suite)?;
         suite.refresh()?;
         let Some(found) = suite
-            .show(package)?
+            .show_package(package)?
             .filter(|p| p.name.starts_with("linux-source-"))
         else {
             continue;
@@ -239,7 +241,7 @@ fn packaged_tree(package: &str, cache: &Path) -> Result<PathBuf, VmError> {
         }
         return Ok(tree);
     }
-    Err(unmet(
+    Err(unmet_error(
         &format!("source debian:{package}"),
         &format!("no such linux-source package in {}", SUITES.join(", ")),
         "name one with its version, such as debian:linux-source-7.2",
@@ -248,19 +250,19 @@ fn packaged_tree(package: &str, cache: &Path) -> Result<PathBuf, VmError> {
 
 fn unpack_source(suite: &Suite, package: &super::apt::Package, tree: &Path) -> Result<(), VmError> {
     let parent = tree.parent().unwrap_or(tree);
-    let part = Part::of(parent).map_err(io("create", parent))?;
+    let part = Part::create_in(parent).map_err(io("create", parent))?;
     tracing::info!("downloading {} {}", package.name, package.version);
-    suite.unpack(std::slice::from_ref(package), part.room())?;
+    suite.unpack(std::slice::from_ref(package), part.directory())?;
     let archive = part
-        .room()
+        .directory()
         .join("usr/src")
         .join(format!("{}.tar.xz", package.name));
-    let mut tar = tool("tar");
-    tar.arg("-xf").arg(&archive).arg("-C").arg(part.room());
+    let mut tar = tool_command("tar");
+    tar.arg("-xf").arg(&archive).arg("-C").arg(part.directory());
     run(tar, "unpack the kernel's source", None, |mut tar| {
         tar.spawn()
     })?;
-    let top = part.room().join(&package.name);
+    let top = part.directory().join(&package.name);
     written::move_durably(&top, tree).map_err(io("rename", &top))
 }
 
@@ -269,8 +271,8 @@ impl Build<'_> {
         let config = self.output.join(".config");
         // Inputs lie where the tree's scripts cannot put links in their way.
         let temporary = std::env::temp_dir();
-        let inputs = Part::of(&temporary).map_err(io("create", &temporary))?;
-        let shipped = inputs.room().join("schedlab.config");
+        let inputs = Part::create_in(&temporary).map_err(io("create", &temporary))?;
+        let shipped = inputs.directory().join("schedlab.config");
         written::write_file(&shipped, FRAGMENT).map_err(io("write", &shipped))?;
         let base = match Path::new(&self.request.base).is_file() {
             true => fs::canonicalize(&self.request.base).map_err(io("find", &config))?,
@@ -285,7 +287,7 @@ impl Build<'_> {
             files.push(fs::canonicalize(fragment).map_err(io("find", fragment))?);
         }
         let script = self.tree.join("scripts/kconfig/merge_config.sh");
-        let mut merge = self.workshop.command(script);
+        let mut merge = self.workshop.build_command(script);
         merge.args(["-m", "-O"]).arg(&self.output).args(&files);
         // Its temporary files are made where it runs.
         merge.current_dir(&self.output);
@@ -296,7 +298,7 @@ impl Build<'_> {
     }
 
     fn make(&self) -> Command {
-        let mut make = self.workshop.command("make");
+        let mut make = self.workshop.build_command("make");
         make.arg("-C").arg(&self.tree);
         make.arg(format!("O={}", self.output.display()));
         make.args(compiler(which::which("ccache").is_ok()));
@@ -327,7 +329,7 @@ fn check_needed(config: &Config, sched_ext: bool) -> Result<(), VmError> {
     if lost.is_empty() {
         return Ok(());
     }
-    Err(unmet(
+    Err(unmet_error(
         "kernel build",
         &format!("the configuration cannot have {}", lost.join(", ")),
         "take a kernel of 6.12 or later and a configuration for x86-64, with pahole installed",
@@ -350,7 +352,7 @@ fn run(
     command.stdin(Stdio::null());
     let ran = match log {
         Some(log) => {
-            let file = written::open_log(log).and_then(Log::of);
+            let file = written::open_log(log).and_then(Log::append_to);
             let file = file.map_err(io("open", log))?;
             let output = join_output(&mut command).map_err(io(step, &program))?;
             start(command).and_then(|child| to_log(child, output, file))
@@ -371,7 +373,7 @@ fn run(
         None => "see its messages above".to_owned(),
         Some(log) => format!("see {}", log.display()),
     };
-    Err(unmet(
+    Err(unmet_error(
         "kernel build",
         &format!("`{step}` failed with {status}"),
         &see,

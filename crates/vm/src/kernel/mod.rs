@@ -15,7 +15,7 @@ pub(crate) mod sources;
 pub mod vmlinux;
 
 use crate::VmError;
-use crate::failure::{io, unmet};
+use crate::failure::{io, unmet_error};
 use crate::name;
 use apt::{Package, Suite};
 use config::Config;
@@ -83,7 +83,7 @@ impl Kernel {
 
     fn new(name: &str, vmlinuz: PathBuf, origin: String) -> Result<Self, VmError> {
         let uts = image::uts(&vmlinuz).map_err(|what| {
-            unmet(
+            unmet_error(
                 &format!("kernel {}", vmlinuz.display()),
                 &what,
                 "name an x86-64 bzImage, such as arch/x86/boot/bzImage of a built tree",
@@ -159,8 +159,8 @@ fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, VmError> 
     if let Some(dir) = suite.found_kernel(&list::kernels_directory(cache)) {
         return unpacked(name, &dir);
     }
-    let package = suite.show(METAPACKAGE)?.ok_or_else(|| {
-        unmet(
+    let package = suite.show_package(METAPACKAGE)?.ok_or_else(|| {
+        unmet_error(
             &format!("kernel {name}"),
             &format!("the suite has no {METAPACKAGE}"),
             "name another suite, such as debian:sid",
@@ -173,7 +173,7 @@ fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, VmError> 
 
 fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, VmError> {
     if !name::is_package(package) {
-        return Err(unmet(
+        return Err(unmet_error(
             &format!("kernel {name}"),
             "it names no Debian package",
             "see `schedlab kernel list` for what there is",
@@ -185,11 +185,11 @@ fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, VmErr
     for suite in SUITES {
         let suite = Suite::new(cache, suite)?;
         suite.refresh()?;
-        if let Some(found) = suite.show(package)? {
+        if let Some(found) = suite.show_package(package)? {
             return unpacked(name, &from_archive(&suite, &found, cache)?);
         }
     }
-    Err(unmet(
+    Err(unmet_error(
         &format!("kernel {name}"),
         &format!("no such package in {}", SUITES.join(", ")),
         "see `schedlab kernel list` for what there is",
@@ -223,11 +223,11 @@ fn from_archive(suite: &Suite, package: &Package, cache: &Path) -> Result<PathBu
 /// Unpacked beside its place, then renamed.
 pub(crate) fn fetch(suite: &Suite, packages: &[Package], dir: &Path) -> Result<(), VmError> {
     let parent = dir.parent().unwrap_or(dir);
-    let part = Part::of(parent).map_err(io("create", parent))?;
+    let part = Part::create_in(parent).map_err(io("create", parent))?;
     written::make_new_directory(&part.path()).map_err(io("create", &part.path()))?;
     tracing::info!("downloading {} of Debian {}", dir_name(dir), suite.name());
     suite.unpack(packages, &part.path())?;
-    match part.put(dir) {
+    match part.put_at(dir) {
         // Another process was faster.
         Err(_) if dir.exists() => Ok(()),
         result => result.map_err(io("put in place", dir)),
@@ -246,7 +246,7 @@ fn unpacked(name: &str, dir: &Path) -> Result<Kernel, VmError> {
     .flatten()
     .find(|p| p.is_file())
     .ok_or_else(|| {
-        unmet(
+        unmet_error(
             &format!("kernel {name}"),
             &format!("{} has no vmlinuz", dir.display()),
             "remove that directory and try again, or name a linux-image package",
@@ -272,7 +272,7 @@ fn from_host(name: &str) -> Result<Kernel, VmError> {
     .into_iter()
     .find(|p| doors::read::open_file(p).is_ok())
     .ok_or_else(|| {
-        unmet(
+        unmet_error(
             "kernel host",
             &format!("/boot/vmlinuz-{release} is not there or not readable"),
             "make it readable for you, or name another kernel, such as debian:sid",
@@ -293,7 +293,7 @@ fn from_tree(name: &str, tree: &Path) -> Result<Kernel, VmError> {
     let tree = absolute(tree)?;
     let vmlinuz = tree.join("arch/x86/boot/bzImage");
     if !vmlinuz.exists() {
-        return Err(unmet(
+        return Err(unmet_error(
             &format!("kernel tree {}", tree.display()),
             "arch/x86/boot/bzImage is not there",
             "build it (`make bzImage`, or `schedlab kernel build`)",
@@ -307,7 +307,7 @@ fn from_tree(name: &str, tree: &Path) -> Result<Kernel, VmError> {
 /// Modules and configuration are taken where they lie beside the image.
 fn from_image(name: &str, path: &Path) -> Result<Kernel, VmError> {
     if !path.exists() {
-        return Err(unmet(
+        return Err(unmet_error(
             &format!("kernel {name}"),
             "no such file",
             "write debian:SUITE, the path of a bzImage or of a built tree, host, or of another \

@@ -6,9 +6,9 @@
 
 use super::{Kernel, list, unpacked};
 use crate::VmError;
-use crate::failure::{io, unmet};
-use doors::read::{copy_within, discard, open_file, stream_bytes};
-use doors::started::tool;
+use crate::failure::{io, unmet_error};
+use doors::read::{copy_within, discard_rest, open_file, stream_bytes};
+use doors::started::tool_command;
 use doors::written::{self, Part};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -42,7 +42,8 @@ pub(crate) fn is_package(path: &str) -> bool {
 
 /// The kernel in these packages, which are unpacked in the cache.
 pub(crate) fn resolve(name: &str, paths: &str, cache: &Path) -> Result<Kernel, VmError> {
-    let wrong = |path: &str, what: &str| unmet(&format!("kernel package {path}"), what, REMEDY);
+    let wrong =
+        |path: &str, what: &str| unmet_error(&format!("kernel package {path}"), what, REMEDY);
     let mut packages = Vec::new();
     for path in paths.split(',') {
         let form = Form::of(path).ok_or_else(|| {
@@ -85,19 +86,19 @@ fn directory_name(packages: &[(PathBuf, Form)]) -> Result<String, VmError> {
 fn unpack(packages: &[(PathBuf, Form)], dir: &Path) -> Result<(), VmError> {
     let parent = dir.parent().unwrap_or(dir);
     written::make_directory(parent).map_err(io("create", parent))?;
-    let part = Part::of(parent).map_err(io("create", parent))?;
+    let part = Part::create_in(parent).map_err(io("create", parent))?;
     written::make_new_directory(&part.path()).map_err(io("create", &part.path()))?;
     for (path, form) in packages {
         tracing::info!("unpacking {}", path.display());
         form.unpack(path, &part.path()).map_err(|error| {
-            unmet(
+            unmet_error(
                 &format!("kernel package {}", path.display()),
                 &format!("it cannot be unpacked: {error}"),
                 "fetch it again, and see that zstd and xz are installed and the cache has room",
             )
         })?;
     }
-    match part.put(dir) {
+    match part.put_at(dir) {
         // Another process was faster.
         Err(_) if dir.exists() => Ok(()),
         result => result.map_err(io("put in place", dir)),
@@ -164,7 +165,7 @@ fn through(
     mut packed: impl Read + Send,
     read: impl FnOnce(io::Take<BufReader<ChildStdout>>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut child = tool(program)
+    let mut child = tool_command(program)
         .arg("-dc")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -276,7 +277,7 @@ fn files_of_tar(unpacked: impl Read, into: &Path) -> io::Result<()> {
         }
     }
     // To the end of the stream, so that the program that unpacks sees no closed pipe.
-    discard(archive.into_inner()).map(drop)
+    discard_rest(archive.into_inner()).map(drop)
 }
 
 /// The name that a header of extensions gives the next member.
@@ -300,7 +301,7 @@ fn files_of_cpio(unpacked: impl Read, into: &Path) -> io::Result<()> {
         let whole = Cursor::new(head).chain(unpacked);
         let mut reader = cpio::NewcReader::new(whole)?;
         if reader.entry().is_trailer() {
-            return discard(reader.finish()?).map(drop);
+            return discard_rest(reader.finish()?).map(drop);
         }
         let is_file = reader.entry().mode() & 0o170_000 == 0o100_000;
         let path = PathBuf::from(reader.entry().name());

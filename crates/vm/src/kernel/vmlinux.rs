@@ -31,7 +31,7 @@ const FORMATS: [(&[u8], &str); 5] = [
 pub(crate) const DIRECTORY: &str = "vmlinux";
 
 /// The unpacked kernel in the cache; `None` where it cannot be had or entered.
-pub(crate) fn cached(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<PathBuf> {
+pub(crate) fn find_unpacked(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<PathBuf> {
     let dir = cache_dir.join(DIRECTORY);
     let path = dir.join(format!("{key}.elf"));
     if cache::is_for_all(&path) {

@@ -4,9 +4,9 @@
 use super::connect;
 use super::terminal::{self, RawMode};
 use crate::VmError;
-use crate::failure::{io, unmet};
+use crate::failure::{io, unmet_error};
 use crate::frame::{Exec, Exit, Frame, FrameKind, MAX_PAYLOAD};
-use doors::shown::{note, raw_errors, raw_output};
+use doors::shown::{print_note, raw_errors, raw_output};
 use rustix::termios::isatty;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -29,7 +29,7 @@ pub fn exec(name: &str, exec: &Exec) -> Result<u8, VmError> {
 pub fn shell(name: &str, argv: Vec<String>) -> Result<u8, VmError> {
     let stream = connect(name)?;
     if !isatty(std::io::stdin()) {
-        return Err(unmet(
+        return Err(unmet_error(
             "standard input",
             "it is not a terminal, which a shell needs",
             &format!("use `{} COMMAND`", super::command("exec", name)),
@@ -99,7 +99,7 @@ fn put(to: &mut impl Write, bytes: &[u8]) {
 fn finish(frame: &Frame) -> Result<u8, VmError> {
     let exit: Exit = frame.parse().map_err(|e| VmError::Garbled(e.to_string()))?;
     if let Some(error) = exit.error {
-        note(format_args!("the command was not started: {error}"));
+        print_note(format_args!("the command was not started: {error}"));
     }
     Ok(exit.code)
 }

@@ -6,7 +6,7 @@ use super::snapshot::{self, Snapshot};
 use super::{Answer, StartRequest, Status};
 use crate::boot::Guest;
 use crate::check;
-use crate::failure::{io, unmet};
+use crate::failure::{io, unmet_error};
 use crate::frame::{Exec, Frame, FrameKind, Ready};
 use crate::link::{Link, Output};
 use crate::machine::Machine;
@@ -76,7 +76,7 @@ fn prepare() -> Result<(Keeper, Receiver<()>), VmError> {
     if let Some(problem) = vm.check_host().into_iter().next() {
         return Err(VmError::Unmet(problem));
     }
-    let claim = Place::of(&request.name)?.claim(&request.name)?;
+    let claim = Place::for_guest(&request.name)?.claim(&request.name)?;
     let (guest, facts) = start(&request, vm)?;
     let (stop, stopped) = channel();
     let desk = Desk {
@@ -104,7 +104,7 @@ fn start(request: &StartRequest, mut vm: Vm) -> Result<(Guest, BTreeMap<String, 
         build_id: None,
         uptime_ns: 0,
     };
-    let guest = vm.resume(None, snapshot::incoming(name)?, ready)?;
+    let guest = vm.resume(None, snapshot::memory_path(name)?, ready)?;
     warn(&vm);
     let mut facts = saved.facts;
     facts.insert("vm.snapshot".to_owned(), name.clone());
@@ -167,11 +167,11 @@ impl Keeper {
             }
         });
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
-            if self.desk.machine.ended().is_some() {
+            if self.desk.machine.end_reason().is_some() {
                 break;
             }
         }
-        self.desk.machine.end();
+        self.desk.machine.kill_qemu();
         drop(self.claim);
     }
 }
@@ -187,7 +187,7 @@ impl Desk {
                 Ok(())
             }
             FrameKind::Exec => run(client, &frame.parse()?, &self.link),
-            FrameKind::Snapshot => self.answer_snapshot(&mut client, &frame.text()),
+            FrameKind::Snapshot => self.answer_snapshot(&mut client, &frame.payload_text()),
             _ => Err(std::io::ErrorKind::InvalidData.into()),
         }
     }
@@ -226,7 +226,7 @@ impl Desk {
     fn save(&self, name: &str) -> Result<(), VmError> {
         if self.link.is_busy() {
             let remedy = "end the command first";
-            return Err(unmet("the guest", "a command runs in it", remedy));
+            return Err(unmet_error("the guest", "a command runs in it", remedy));
         }
         let snapshot = Snapshot {
             name: name.to_owned(),

@@ -12,11 +12,11 @@ mod terminal;
 
 pub use client::{exec, shell};
 
-use super::failure::{io, unmet};
+use super::failure::{io, unmet_error};
 use super::frame::{Frame, FrameKind};
 use super::{Options, VmSpec};
 use crate::VmError;
-use doors::started::own;
+use doors::started::own_command;
 use place::Place;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -71,9 +71,9 @@ enum Answer {
 
 /// Start a guest in the background; returns when it is ready.
 pub fn start(request: &StartRequest) -> Result<Status, VmError> {
-    let place = Place::of(&request.name)?;
+    let place = Place::for_guest(&request.name)?;
     if place.connect().is_ok() {
-        return Err(unmet(
+        return Err(unmet_error(
             &format!("guest {}", request.name),
             "it is running already",
             &format!(
@@ -83,7 +83,7 @@ pub fn start(request: &StartRequest) -> Result<Status, VmError> {
         ));
     }
     let program = env::current_exe().map_err(io("find this program", Path::new("/proc/self")))?;
-    let mut child = own(&program)
+    let mut child = own_command(&program)
         .arg(KEEPER_COMMAND)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -104,7 +104,7 @@ pub fn start(request: &StartRequest) -> Result<Status, VmError> {
     match serde_json::from_slice(&line.unwrap_or_default()) {
         Ok(Answer::Ready(status)) => Ok(status),
         Ok(Answer::Failed(problem)) => Err(VmError::Unmet(problem)),
-        Err(_) => Err(unmet(
+        Err(_) => Err(unmet_error(
             "the process that keeps the guest",
             "it ended without an answer",
             "run it again with SCHEDLAB_LOG=debug",
@@ -115,7 +115,7 @@ pub fn start(request: &StartRequest) -> Result<Status, VmError> {
 /// The guests that run, and tidy up after those whose keeper is gone.
 pub fn status() -> Result<Vec<Status>, VmError> {
     let mut found = Vec::new();
-    for place in Place::all()? {
+    for place in Place::list_all()? {
         match (place.connect(), place.status()) {
             (Ok(_), Some(status)) => found.push(status),
             // One that is starting has neither socket nor status yet.
@@ -128,7 +128,7 @@ pub fn status() -> Result<Vec<Status>, VmError> {
 
 /// End a guest; returns when it is gone.
 pub fn stop(name: &str) -> Result<(), VmError> {
-    let place = Place::of(name)?;
+    let place = Place::for_guest(name)?;
     match place.keeper().filter(|_| !place.socket().exists()) {
         Some(pid) => end_start(pid).map_err(io("end", &place.socket()))?,
         None => Frame::new(FrameKind::PowerOff, 0, "")
@@ -138,7 +138,7 @@ pub fn stop(name: &str) -> Result<(), VmError> {
     let start = Instant::now();
     while place.keeper().is_some() {
         if start.elapsed() > STOP_LIMIT {
-            return Err(unmet(
+            return Err(unmet_error(
                 &format!("guest {name}"),
                 "its keeper does not end",
                 "see its process id in `schedlab vm status`, and kill that",
@@ -159,14 +159,14 @@ fn end_start(pid: u32) -> std::io::Result<()> {
 
 /// A connection to the keeper of a guest.
 fn connect(name: &str) -> Result<UnixStream, VmError> {
-    Place::of(name)?.connect().map_err(|_| {
+    Place::for_guest(name)?.connect().map_err(|_| {
         let running = status().unwrap_or_default();
         let names: Vec<&str> = running.iter().map(|s| s.name.as_str()).collect();
         let remedy = match names[..] {
             [] => "start one with `schedlab vm start`".to_owned(),
             _ => format!("these run: {}", names.join(", ")),
         };
-        unmet(&format!("guest {name}"), "no such guest runs", &remedy)
+        unmet_error(&format!("guest {name}"), "no such guest runs", &remedy)
     })
 }
 
@@ -184,7 +184,7 @@ fn check_name(kind: &str, name: &str) -> Result<(), VmError> {
     if !name.is_empty() && !name.starts_with('.') && name.chars().all(plain) {
         return Ok(());
     }
-    Err(unmet(
+    Err(unmet_error(
         &format!("{kind} {name:?}"),
         "this is not a name",
         "use letters, digits, - and _",

@@ -4,7 +4,7 @@
 
 use crate::VmError;
 use crate::cache;
-use crate::failure::{io, unmet};
+use crate::failure::{io, unmet_error};
 use doors::written;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::env;
@@ -55,13 +55,13 @@ pub(super) struct Claim {
 }
 
 impl Place {
-    pub fn of(name: &str) -> Result<Self, VmError> {
+    pub fn for_guest(name: &str) -> Result<Self, VmError> {
         check_name("guest", name)?;
         let place = Place {
             dir: runtime_directory()?.join(name),
         };
         if place.socket().as_os_str().len() >= LONGEST_SOCKET {
-            return Err(unmet(
+            return Err(unmet_error(
                 &place.socket().display().to_string(),
                 "the path is too long for a socket",
                 "set XDG_RUNTIME_DIR to a directory with a shorter path",
@@ -71,7 +71,7 @@ impl Place {
     }
 
     /// Places of every guest that there is, or was.
-    pub fn all() -> Result<Vec<Place>, VmError> {
+    pub fn list_all() -> Result<Vec<Place>, VmError> {
         let runtime = runtime_directory()?;
         let entries = fs::read_dir(&runtime).into_iter().flatten().flatten();
         let places = entries.map(|entry| Place { dir: entry.path() });
@@ -136,7 +136,7 @@ impl Place {
             (false, Some(pid)) => format!("it is being started, by process {pid}"),
             _ => "it is running already".to_owned(),
         };
-        unmet(
+        unmet_error(
             &format!("guest {name}"),
             &what,
             &format!("use it, or end it with `{}`", command("stop", name)),
@@ -148,7 +148,7 @@ impl Place {
         if self.is_own() {
             return Ok(());
         }
-        Err(unmet(
+        Err(unmet_error(
             &self.dir.display().to_string(),
             "this directory, or one above it, is a link or another user's",
             "remove it, or set XDG_RUNTIME_DIR to a directory of your own",
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn names_cannot_leave_the_runtime_directory() {
         for name in ["", "..", "a/b", ".hidden", "a b"] {
-            let error = Place::of(name).unwrap_err().to_string();
+            let error = Place::for_guest(name).unwrap_err().to_string();
             assert!(error.contains("not a name"), "{name}: {error}");
         }
     }

@@ -8,7 +8,7 @@
 use super::{StartRequest, connect};
 use crate::VmError;
 use crate::cache;
-use crate::failure::{io, unmet};
+use crate::failure::{io, unmet_error};
 use crate::frame::{Frame, FrameKind};
 use crate::image_path;
 use crate::qmp::Monitor;
@@ -43,7 +43,11 @@ pub fn create(guest: &str, name: &str) -> Result<(), VmError> {
     let place = Place::of(name)?;
     if place.dir.exists() {
         let remedy = format!("choose another name, or `schedlab vm snapshot delete {name}`");
-        return Err(unmet(&format!("snapshot {name}"), "it exists", &remedy));
+        return Err(unmet_error(
+            &format!("snapshot {name}"),
+            "it exists",
+            &remedy,
+        ));
     }
     let mut stream = connect(guest)?;
     check_root(guest)?;
@@ -53,12 +57,12 @@ pub fn create(guest: &str, name: &str) -> Result<(), VmError> {
     let answer = Frame::read(&mut stream).ok().flatten();
     match answer {
         Some(frame) if frame.kind == FrameKind::Ready => Ok(()),
-        Some(frame) => Err(unmet(
+        Some(frame) => Err(unmet_error(
             &format!("snapshot {name}"),
-            &frame.text(),
+            &frame.payload_text(),
             "the guest goes on; `schedlab vm stop` and `start` give a fresh one",
         )),
-        None => Err(unmet(
+        None => Err(unmet_error(
             &format!("snapshot {name}"),
             "the guest's keeper is gone",
             "start the guest again",
@@ -68,12 +72,12 @@ pub fn create(guest: &str, name: &str) -> Result<(), VmError> {
 
 /// Said before anything is stopped, and plainer than QEMU does.
 fn check_root(guest: &str) -> Result<(), VmError> {
-    let status = super::place::Place::of(guest)?.status();
+    let status = super::place::Place::for_guest(guest)?.status();
     let root = status.and_then(|status| status.facts.get("vm.root").cloned());
     if root.is_none_or(|root| image_path(&root).is_some()) {
         return Ok(());
     }
-    Err(unmet(
+    Err(unmet_error(
         &format!("guest {guest}"),
         "its root is this machine's files, which QEMU cannot save",
         "start the guest with --root image:PATH; `schedlab image build` makes an image",
@@ -109,7 +113,7 @@ pub fn restore(name: &str, guest: &str) -> Result<super::Status, VmError> {
 
 pub(super) fn load(name: &str) -> Result<Snapshot, VmError> {
     Place::of(name)?.read().map_err(|_| {
-        unmet(
+        unmet_error(
             &format!("snapshot {name}"),
             "there is no such snapshot",
             "see `schedlab vm snapshot list`",
@@ -118,7 +122,7 @@ pub(super) fn load(name: &str) -> Result<Snapshot, VmError> {
 }
 
 /// The file that a snapshot's memory is in.
-pub(super) fn incoming(name: &str) -> Result<PathBuf, VmError> {
+pub(super) fn memory_path(name: &str) -> Result<PathBuf, VmError> {
     Ok(Place::of(name)?.dir.join("memory"))
 }
 
@@ -126,7 +130,7 @@ pub(super) fn incoming(name: &str) -> Result<PathBuf, VmError> {
 pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), VmError> {
     let place = Place::of(&snapshot.name)?;
     let parent = directory()?;
-    let part = Part::of(&parent).map_err(io("create", &parent))?;
+    let part = Part::create_in(&parent).map_err(io("create", &parent))?;
     // The memory of a guest is for nobody else.
     written::make_private_directory(&part.path()).map_err(io("create", &part.path()))?;
     let memory = part.path().join("memory");
@@ -140,7 +144,8 @@ pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), VmEr
     let json = serde_json::to_vec_pretty(&snapshot).map_err(|e| VmError::Garbled(e.to_string()))?;
     let description = part.path().join("snapshot.json");
     written::write_file(&description, json).map_err(io("write", &description))?;
-    part.put(&place.dir).map_err(io("put in place", &place.dir))
+    part.put_at(&place.dir)
+        .map_err(io("put in place", &place.dir))
 }
 
 pub(super) fn now_unix_s() -> u64 {

@@ -3,7 +3,7 @@
 
 use crate::VmError;
 use crate::elf::{self, Dynamic};
-use crate::failure::unmet;
+use crate::failure::unmet_error;
 use doors::read::small_file_text;
 use std::collections::{BTreeSet, VecDeque};
 use std::env;
@@ -79,7 +79,7 @@ impl Linker<'_> {
         let mut found = BTreeSet::new();
         let mut waiting = VecDeque::from([Loaded {
             path: path.to_owned(),
-            dynamic: elf::dynamic(content).unwrap_or_default(),
+            dynamic: elf::read_dynamic(content).unwrap_or_default(),
             inherited: Vec::new(),
         }]);
         while let Some(loaded) = waiting.pop_front() {
@@ -111,7 +111,7 @@ impl Linker<'_> {
         let library = |path: PathBuf| {
             let content = (self.read)(&path)?;
             let fits = elf::machine(&content) == Some(self.machine);
-            fits.then(|| (path, elf::dynamic(&content).unwrap_or_default()))
+            fits.then(|| (path, elf::read_dynamic(&content).unwrap_or_default()))
         };
         if name.as_bytes().contains(&b'/') {
             let path = PathBuf::from(expanded(name, &of.path));
@@ -235,7 +235,7 @@ fn included(pattern: &Path) -> Vec<PathBuf> {
 }
 
 fn missing(program: &Path, what: &str) -> VmError {
-    unmet(
+    unmet_error(
         &program.display().to_string(),
         what,
         "install what it needs, or show it to the guest: `expose` in [target], or --expose PATH",

@@ -8,10 +8,10 @@
 mod libraries;
 pub mod pack;
 
-use crate::boot::{death, gone};
+use crate::boot::{death, gone_error};
 use crate::failure::io;
 use crate::frame::{Head, PACKED_REQUESTS, PACKED_ROOT, PACKED_SETUP, Ready, Setup};
-use crate::initramfs::{DIRECTORY, FILE, add};
+use crate::initramfs::{DIRECTORY, FILE, add_entry};
 use crate::kernel::Kernel;
 use crate::launch::Launch;
 use crate::machine::Machine;
@@ -64,11 +64,11 @@ pub struct Answer {
 impl Vm {
     /// A machine for boots in virtual time with this kernel or, without one, that of the
     /// description.
-    pub fn scripted(&mut self, kernel: Option<&str>) -> Result<Scripted, VmError> {
+    pub fn prepare_scripted(&mut self, kernel: Option<&str>) -> Result<Scripted, VmError> {
         let bootable = self.prepare(&self.kernel_name(kernel))?;
         self.accel(&bootable)?;
         let launch = self.launch(&bootable)?;
-        let exposed = crate::view::exposed(&self.spec.expose, &self.options.directory);
+        let exposed = crate::view::exposed_paths(&self.spec.expose, &self.options.directory);
         let shown = |path: &&std::path::PathBuf| launch.confinement.view.is_visible(path);
         // The toolstack is called by scripts.
         let shell = self.spec.hypervisor.as_ref().map(|_| PathBuf::from(SHELL));
@@ -147,14 +147,14 @@ impl Scripted {
         let size = usize::try_from(size).map_err(std::io::Error::other)?;
         file.write_all(&vec![0; size.next_multiple_of(ALIGNMENT) - size])?;
         let mut out = Vec::new();
-        add(
+        add_entry(
             &mut out,
             PACKED_SETUP,
             FILE,
             &serde_json::to_vec(&self.setup)?,
         )?;
-        add(&mut out, PACKED_REQUESTS, FILE, requests)?;
-        add(&mut out, PACKED_ROOT, DIRECTORY, b"")?;
+        add_entry(&mut out, PACKED_REQUESTS, FILE, requests)?;
+        add_entry(&mut out, PACKED_ROOT, DIRECTORY, b"")?;
         self.packed.write(&mut out)?;
         trailer(&mut out)?;
         file.write_all(&out)?;
@@ -173,10 +173,10 @@ impl Running {
             return Ok(None);
         }
         let unread = io("read", Path::new("the output of a guest"));
-        let bytes = self.machine.written().map_err(unread)?;
+        let bytes = self.machine.read_written().map_err(unread)?;
         let mut lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
         let Some(head) = lines.next() else {
-            return Err(gone(death(&self.machine), console));
+            return Err(gone_error(death(&self.machine), console));
         };
         let head: Head =
             serde_json::from_slice(head).map_err(|e| VmError::Garbled(e.to_string()))?;
@@ -184,13 +184,13 @@ impl Running {
             ready: head.ready,
             agent: head.agent,
             lines: lines.map(<[u8]>::to_vec).collect(),
-            console: console.take(),
+            console: console.take_text(),
         }))
     }
 
     /// Error for an agent that did not answer, with the last lines of the console.
-    pub fn gone(&self, why: String) -> VmError {
-        gone(why, &self.machine.console)
+    pub fn gone_error(&self, why: String) -> VmError {
+        gone_error(why, &self.machine.console)
     }
 }
 

@@ -2,9 +2,9 @@
 //! need. It gets what a guest that reads them over 9p would get, with the same modes and owners.
 
 use super::libraries;
-use crate::failure::{io, unmet};
+use crate::failure::{io, unmet_error};
 use crate::frame::PACKED_ROOT;
-use crate::initramfs::{DIRECTORY, add};
+use crate::initramfs::{DIRECTORY, add_entry};
 use crate::{Options, VmError};
 use confine::Confinement;
 use cpio::NewcBuilder;
@@ -248,10 +248,10 @@ impl Packed {
         let parents = self.files.keys().flat_map(|path| path.ancestors().skip(1));
         let parents: BTreeSet<&Path> = parents.filter(|dir| dir.parent().is_some()).collect();
         for directory in parents {
-            add(out, &name(directory), DIRECTORY, b"")?;
+            add_entry(out, &name(directory), DIRECTORY, b"")?;
         }
         for directory in ["proc", "sys", "dev", "tmp", "run"] {
-            add(out, &name(Path::new(directory)), DIRECTORY, b"")?;
+            add_entry(out, &name(Path::new(directory)), DIRECTORY, b"")?;
         }
         for (path, entry) in &self.files {
             entry.write(&name(path), out)?;
@@ -285,7 +285,7 @@ pub fn needs_of(program: &Path) -> Vec<PathBuf> {
 }
 
 fn hidden(path: &Path) -> VmError {
-    unmet(
+    unmet_error(
         &path.display().to_string(),
         "the experiment needs it, and a guest may not read it: its view hides it, or its mode does",
         "show it with `expose` in [target] (--expose PATH), or let the guest's user read it",
@@ -293,7 +293,7 @@ fn hidden(path: &Path) -> VmError {
 }
 
 fn too_much(path: &Path, most: u64) -> VmError {
-    unmet(
+    unmet_error(
         "target vm",
         &format!(
             "with {} the files that the experiment names are more than {} MiB, a quarter of the \
@@ -385,7 +385,7 @@ mod tests {
             }),
             ..Confinement::default()
         };
-        reader.view.hide(root.join("open/secret"));
+        reader.view.hide_path(root.join("open/secret"));
         let open = root.join("open");
         let packed = pack([&open].into_iter(), 1 << 20, &reader).unwrap();
         let names: Vec<&PathBuf> = packed.files.keys().collect();

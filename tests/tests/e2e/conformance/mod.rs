@@ -6,7 +6,7 @@ mod toy;
 
 use model::{Experiment, TargetSpec};
 use std::process::Command;
-use target::conformance::conformance;
+use target::conformance::check_conformance;
 use target::{Host, Keys, TargetDef};
 use tests::{Sshd, alone, beside_others, schedlab, skipped};
 
@@ -47,8 +47,8 @@ fn conforms(def: &TargetDef, spec: &TargetSpec) {
     let state = tempfile::tempdir().expect("a temporary directory");
     let mut target = (def.make)(spec, &host(&state)).expect("a target");
     assert_eq!(target.kind(), def.name);
-    assert_eq!((def.can)(spec), Ok(target.can()));
-    let result = conformance(target.as_mut(), &experiment(), MARK);
+    assert_eq!((def.can)(spec), Ok(target.abilities()));
+    let result = check_conformance(target.as_mut(), &experiment(), MARK);
     assert_eq!(result, Ok(()), "{}", def.name);
 }
 

@@ -19,10 +19,10 @@ pub static DEF: TargetDef = TargetDef {
     read: |keys| Ok(model::TargetSpec::new("shell", &Shell::deserialize(keys)?)),
     can: |_| Ok(CAN),
     expose: None,
-    shown: |spec| Ok(vec![("behind", spec.keys::<Shell>()?.shell)]),
+    shown: |spec| Ok(vec![("behind", spec.read_keys::<Shell>()?.shell)]),
     make: |spec, host| {
         Ok(Box::new(ShellTarget {
-            keys: spec.keys()?,
+            keys: spec.read_keys()?,
             host: host.clone(),
         }))
     },
@@ -55,7 +55,7 @@ impl Target for ShellTarget {
         DEF.name
     }
 
-    fn can(&self) -> Can {
+    fn abilities(&self) -> Can {
         CAN
     }
 
@@ -63,7 +63,7 @@ impl Target for ShellTarget {
         Vec::new()
     }
 
-    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+    fn open_session(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
         boot.is_the_targets_own()?;
         let program = self.host.program.clone().unwrap_or_default();
         let mut command = Command::new(&self.keys.shell);

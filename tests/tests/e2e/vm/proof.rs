@@ -113,7 +113,7 @@ fn a_scheduler_in_force_is_proven_before_during_and_after() {
     let of_default = &of(trials, "eevdf").trial.result;
     let scheduler = fact(of_default, "sched_ext scheduler");
     assert_eq!(
-        (scheduler.found.as_str(), scheduler.disagrees()),
+        (scheduler.found.as_str(), scheduler.find_disagreement()),
         ("none", None)
     );
     assert!(said.contains("emulated") || !said.contains("tcg"));
@@ -314,5 +314,5 @@ fn a_guest_with_another_kernel_than_its_arm_says_is_void_with_both_names() {
         assert_eq!(fact.wanted.as_ref(), Some(&fact.found));
     }
     // Only the text in the image is another one, the kernel in it is the same.
-    assert_eq!(fact(other, "kernel build ID").disagrees(), None);
+    assert_eq!(fact(other, "kernel build ID").find_disagreement(), None);
 }

@@ -30,7 +30,7 @@ fn a_scheduler_takes_turns_with_the_kernels_own_and_each_window_is_proven() {
         let result = &of(&trials, arm).trial.result;
         let windows = result.windows.as_ref().expect("measured in turns");
         assert_eq!(windows.pairs.len(), 2);
-        assert!(!windows.counted().is_empty(), "{:?}", windows.void);
+        assert!(!windows.counted_pairs().is_empty(), "{:?}", windows.void);
         let mut facts = result.evidence.facts.iter();
         let scheduler = facts.find(|fact| fact.what == "sched_ext scheduler");
         let found = &scheduler.expect("the same in all windows").found;

@@ -1,7 +1,7 @@
 //! Policies as they are written, in a file and on the command line, and the rules of
 //! sched_setattr(2) for them.
 
-use crate::arm::ingredient::{Form, twice, value_of};
+use crate::arm::ingredient::{Form, twice_error, value_of};
 use load::Keys;
 use load::units::{parse_duration, written_duration};
 use model::{Arm, Class, Invalid, KeyDef, Policy, format_duration_ns};
@@ -94,7 +94,7 @@ fn of_table(keys: &mut Keys) -> Policy {
 }
 
 /// The keys of the table `policy` that [`read_policy`] makes this one of.
-pub fn written(policy: &Policy) -> Map<String, Value> {
+pub fn write_policy(policy: &Policy) -> Map<String, Value> {
     let mut keys = Map::new();
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -132,7 +132,7 @@ fn set_nice(policy: &mut Policy, text: &str) -> Result<(), Invalid> {
     let not_one = |_| wrong(format!("`{text}` is not a nice value")).with_remedy("-20 to 19");
     let nice: i32 = text.parse().map_err(not_one)?;
     match policy.nice.replace(nice) {
-        Some(first) => Err(twice("nice value", first, nice)),
+        Some(first) => Err(twice_error("nice value", first, nice)),
         None => Ok(()),
     }
 }
@@ -140,7 +140,7 @@ fn set_nice(policy: &mut Policy, text: &str) -> Result<(), Invalid> {
 fn set_slice(policy: &mut Policy, text: &str) -> Result<(), Invalid> {
     let slice = parse_duration(text).map_err(wrong)?;
     match policy.slice_ns.replace(slice) {
-        Some(first) => Err(twice("slice", format_duration_ns(first), text)),
+        Some(first) => Err(twice_error("slice", format_duration_ns(first), text)),
         None => Ok(()),
     }
 }
@@ -155,7 +155,7 @@ fn wrong(what: impl Into<String>) -> Invalid {
 
 fn set_class(arm: &mut Arm, class: Class, detail: Option<&str>) -> Result<(), Invalid> {
     if let Some(first) = arm.policy.as_ref().filter(|policy| names_class(policy)) {
-        return Err(twice("policy", first.class.name(), class.name()));
+        return Err(twice_error("policy", first.class.name(), class.name()));
     }
     let mut policy = arm.policy.take().unwrap_or_else(|| Policy::new(class));
     policy.class = class;
@@ -275,6 +275,6 @@ mod tests {
         let mut keys = Keys::new(serde_json::Map::new());
         of_table(&mut keys);
         let described: BTreeSet<&str> = POLICY_KEYS.iter().map(|key| key.name).collect();
-        assert_eq!(described, keys.known().iter().copied().collect());
+        assert_eq!(described, keys.asked_keys().iter().copied().collect());
     }
 }

@@ -34,7 +34,7 @@ impl Ingredient for ThreadPolicy {
 
     fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
         if let Some(policy) = &arm.policy {
-            keys.insert("policy".to_owned(), keys::written(policy).into());
+            keys.insert("policy".to_owned(), keys::write_policy(policy).into());
         }
     }
 
@@ -82,14 +82,17 @@ impl Ingredient for ThreadPolicy {
         problems
     }
 
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
-        let parts = arm.policy.iter().flat_map(|p| with_defaults(p).parts());
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
+        let parts = arm
+            .policy
+            .iter()
+            .flat_map(|p| with_defaults(p).named_values());
         parts
             .map(|(what, value)| Asked::of_role(&arm.to, what, value))
             .collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         Some(Box::new(OfThreads { arm }))
     }
 }
@@ -100,7 +103,7 @@ struct OfThreads<'a> {
 
 impl Change for OfThreads<'_> {
     fn facts(&self, at: &At) -> Vec<Fact> {
-        readings::policies(at.policies)
+        readings::policy_facts(at.policies)
     }
 
     fn warnings(&self, root: &Path) -> Vec<Warning> {
@@ -126,7 +129,7 @@ fn grouped_by_session(root: &Path, arm: &Arm) -> Option<Warning> {
 }
 
 /// Warnings that trials on this machine will give, as far as they are known before the first one.
-pub fn foreseen(root: &Path, experiment: &Experiment) -> Vec<Warning> {
+pub fn foreseen_warnings(root: &Path, experiment: &Experiment) -> Vec<Warning> {
     let arms = experiment.arms.iter();
     let as_it_is = arms.filter(|arm| !arm.tunables.contains_key("autogroup"));
     as_it_is
@@ -208,7 +211,7 @@ mod tests {
     fn a_nice_value_that_autogroup_takes_away_is_foreseen() {
         let root = |on: &str| tree(&[("proc/sys/kernel/sched_autogroup_enabled", on)]);
         let said = |on: &str, arm: Arm| {
-            let all = foreseen(
+            let all = foreseen_warnings(
                 root(on).path(),
                 &experiment(vec![Arm::unchanged("default"), arm]),
             );

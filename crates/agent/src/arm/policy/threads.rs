@@ -49,7 +49,7 @@ impl PolicyError {
 }
 
 /// Does `found` agree with `wanted` in all that `wanted` names?
-pub fn agrees(wanted: &Policy, found: &Policy) -> bool {
+pub fn is_as_wanted(wanted: &Policy, found: &Policy) -> bool {
     let same = |wanted: Option<u64>, found: Option<u64>| wanted.is_none() || wanted == found;
     let wanted = with_defaults(wanted);
     wanted.class == found.class
@@ -140,7 +140,7 @@ fn apply_with(tid: Pid, policy: &Policy, flags: u64) -> Result<(), PolicyError> 
     };
     set(tid, &attr).map_err(|e| refused(&wanted, tid, e))?;
     let found = collect::policy::read(tid).map_err(|e| refused(&wanted, tid, e))?;
-    if agrees(&wanted, &found) {
+    if is_as_wanted(&wanted, &found) {
         return Ok(());
     }
     Err(PolicyError::Ignored {
@@ -157,7 +157,7 @@ fn attributes(policy: &Policy, nice: i32) -> SchedAttr {
         Class::Other | Class::Batch | Class::Idle | Class::Ext
     );
     SchedAttr {
-        policy: policy.class.number(),
+        policy: policy.class.kernel_number(),
         nice: if fair { policy.nice.unwrap_or(nice) } else { 0 },
         priority: policy.priority.filter(|_| !fair).unwrap_or(0),
         runtime_ns: policy.runtime_ns.or(policy.slice_ns).unwrap_or(0),
@@ -399,13 +399,13 @@ mod tests {
             slice_ns: Some(2_800_000),
             ..batch()
         };
-        assert!(agrees(&batch(), &found));
+        assert!(is_as_wanted(&batch(), &found));
         let wanted = Policy {
             nice: Some(5),
             ..batch()
         };
-        assert!(!agrees(&wanted, &found));
-        assert!(!agrees(&Policy::new(Class::Other), &found));
+        assert!(!is_as_wanted(&wanted, &found));
+        assert!(!is_as_wanted(&Policy::new(Class::Other), &found));
     }
 
     #[test]

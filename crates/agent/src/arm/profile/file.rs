@@ -61,7 +61,7 @@ fn parse(text: &str) -> Result<Tunables, String> {
 }
 
 /// The tunables of a table, by the names of schedlab.
-pub fn named(pairs: impl Iterator<Item = (String, String)>) -> Result<Tunables, String> {
+pub fn from_pairs(pairs: impl Iterator<Item = (String, String)>) -> Result<Tunables, String> {
     let mut tunables = Tunables::new();
     for (name, value) in pairs {
         let own = known(&name).ok_or_else(|| unknown(&name))?;
@@ -121,7 +121,7 @@ fn bare(name: &str) -> String {
 
 fn unknown(name: &str) -> String {
     let names = || TABLE.iter().map(|tunable| tunable.name);
-    let near = slip(name).or_else(|| model::nearest(&bare(name), names()));
+    let near = slip(name).or_else(|| model::find_nearest(&bare(name), names()));
     let hint = near.map(|near| format!("; did you mean `{near}`?"));
     format!("`{name}` is no tunable{}", hint.unwrap_or_default())
 }

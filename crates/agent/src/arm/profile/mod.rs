@@ -9,7 +9,7 @@ mod file;
 mod tuned;
 
 use super::ingredient::{
-    Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice, value_of,
+    Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice_error, value_of,
 };
 use super::tunables::{self, Applied, Knob, TunableError, is_settable, normalise};
 use crate::stop::Stop;
@@ -43,7 +43,7 @@ impl Ingredient for Profile {
                     Value::String(text) => (name, text),
                     other => (name, other.to_string()),
                 });
-                file::named(pairs)
+                file::from_pairs(pairs)
             }
             Some(_) => Err("a profile is a table of tunables, or the path of a file".to_owned()),
         };
@@ -64,7 +64,7 @@ impl Ingredient for Profile {
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
         let path = value_of(change, KEY)?;
         if arm.ingredients.contains_key(KEY) {
-            return Some(Err(twice(KEY, "the first", path)));
+            return Some(Err(twice_error(KEY, "the first", path)));
         }
         let read = file::read(Path::new(path)).map_err(|what| Invalid::new(KEY, what));
         Some(read.map(|profile| put(arm, &profile)))
@@ -79,7 +79,7 @@ impl Ingredient for Profile {
         for (name, text) in of(arm).iter().filter(|(name, _)| is_settable(name)) {
             normalise(name, text).map_err(|what| Invalid::new(KEY, what))?;
             if let Some(own) = arm.tunables.get(name) {
-                return Err(twice(
+                return Err(twice_error(
                     "tunable",
                     format!("{name}={own}"),
                     format!("{name}={text}"),
@@ -113,7 +113,7 @@ impl Ingredient for Profile {
         problems
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         let profile = of(arm);
         (!profile.is_empty()).then(|| {
             Box::new(InForce {
@@ -218,9 +218,10 @@ impl Change for InForce {
 
     fn facts(&self, at: &At) -> Vec<Fact> {
         let taken = Taken::of(at.root, &self.profile);
-        let mut facts = tunables::found(at.root, &taken.tunables);
+        let mut facts = tunables::read_facts(at.root, &taken.tunables);
         for fact in &mut facts {
-            let named = |(name, _): &(&String, &String)| readings::tunable(name) == fact.what;
+            let named =
+                |(name, _): &(&String, &String)| readings::tunable_fact_name(name) == fact.what;
             if let Some((name, text)) = taken.tunables.iter().find(named) {
                 fact.wanted = normalise(name, text).ok();
             }
@@ -243,7 +244,7 @@ impl Change for InForce {
                 taken.not_set.join(", ")
             )));
         }
-        warnings.extend(tunables::unchecked(&taken.tunables));
+        warnings.extend(tunables::unchecked_warning(&taken.tunables));
         warnings
     }
 

@@ -81,7 +81,7 @@ fn old_names_are_translated_and_the_rest_is_said() {
     assert_eq!(taken.left_out, ["latency", "wakeup_granularity"]);
     assert_eq!(Profile.require(root.path(), &arm, &[]), []);
     let workload = Workload::new(model::Kind::new("wakeup"));
-    let change = Profile.change(&arm, &workload).unwrap();
+    let change = Profile.make_change(&arm, &workload).unwrap();
     let warnings = change.warnings(root.path());
     assert!(warnings[0].what.contains("latency, wakeup_granularity"));
 }
@@ -130,7 +130,7 @@ fn a_file_of_sysctl_d_is_taken_and_what_is_not_set_is_said() {
 
 fn warnings(root: &tempfile::TempDir, arm: &Arm) -> String {
     let workload = Workload::new(model::Kind::new("wakeup"));
-    let change = Profile.change(arm, &workload).unwrap();
+    let change = Profile.make_change(arm, &workload).unwrap();
     let warnings = change.warnings(root.path());
     warnings
         .iter()
@@ -186,12 +186,12 @@ fn a_profile_is_proven_and_put_back() {
     assert!(
         facts(&in_force)
             .iter()
-            .all(|fact| fact.disagrees().is_none())
+            .all(|fact| fact.find_disagreement().is_none())
     );
     fs::write(&slice, "900000\n").unwrap();
     let wrong: Vec<String> = facts(&in_force)
         .iter()
-        .filter_map(Fact::disagrees)
+        .filter_map(Fact::find_disagreement)
         .collect();
     assert_eq!(wrong, ["the tunable base_slice was 900000, not 500000"]);
     in_force.applied.undo().unwrap();

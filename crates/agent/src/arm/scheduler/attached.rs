@@ -16,7 +16,7 @@ use crate::stop::Stop;
 use collect::kernel_log::KernelLog;
 use collect::{sched_ext, tasks, tools};
 use doors::read::{LARGE_FILE_BYTES, copy_within, open_file};
-use doors::started::{Agreed, named};
+use doors::started::{Agreed, named_command};
 use model::printable::error_lines;
 use model::{SchedExt, Scheduler, SchedulerBinary};
 use rustix::process::{Pid, Signal, kill_process};
@@ -54,7 +54,7 @@ impl Default for Limits {
 
 impl Limits {
     /// Limits with that of the arm's scheduler, where it has one.
-    pub fn of(scheduler: &Scheduler) -> Self {
+    pub fn for_scheduler(scheduler: &Scheduler) -> Self {
         let usual = Limits::default();
         let attach = scheduler.attach_limit_ns.map(Duration::from_nanos);
         Limits {
@@ -64,12 +64,12 @@ impl Limits {
     }
 
     /// Until it is clear whether a scheduler is in force, and gone if it is not.
-    pub fn attached(self) -> Duration {
-        self.attach + self.detached()
+    pub fn attach_limit(self) -> Duration {
+        self.attach + self.detach_limit()
     }
 
     /// Until a scheduler is gone, or surely stays.
-    pub fn detached(self) -> Duration {
+    pub fn detach_limit(self) -> Duration {
         self.detach + self.kill
     }
 }
@@ -179,7 +179,7 @@ impl Attached {
     }
 
     pub fn detach_limit(&self) -> Duration {
-        self.process.limits.detached()
+        self.process.limits.detach_limit()
     }
 
     /// An error if the process has ended.
@@ -245,7 +245,7 @@ impl Running {
             .record(Undo::KillMarked { variable })
             .map_err(|e| failed(io::Error::other(e)))?;
         let started = spawn(command, |pid| {
-            let stat = tasks::stat(Path::new("/"), pid);
+            let stat = tasks::read_stat(Path::new("/"), pid);
             fence.admit(pid, stat.map_or(0, |stat| stat.start_ticks), journal)
         });
         let (child, ()) = started.map_err(|error| match error {
@@ -441,7 +441,7 @@ fn is_attached(before: &SchedExt, now: &SchedExt) -> bool {
 }
 
 fn command(path: &Path, scheduler: &Scheduler, mark: &str, log: &File) -> io::Result<Command> {
-    let mut command = named(path, Agreed::by_trial());
+    let mut command = named_command(path, Agreed::by_trial());
     command
         .args(&scheduler.args)
         .env(SCHEDULER_MARKER, mark)
@@ -509,7 +509,7 @@ fn hash_and_version(file: &Path, tells_version: bool) -> io::Result<(String, Opt
     if let Some(known) = described.get(&state) {
         return Ok(known.clone());
     }
-    let version = tells_version.then(|| tools::version(file, "--version"));
+    let version = tells_version.then(|| tools::read_version(file, "--version"));
     let found = (sha256(file)?, version.flatten());
     described.insert(state, found.clone());
     Ok(found)

@@ -6,7 +6,9 @@ mod operations;
 mod refusal;
 
 use super::asked::{Asked, Value};
-use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice};
+use super::ingredient::{
+    Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice_error,
+};
 use crate::stop::Stop;
 use attached::{Attached, Limits};
 use collect::tasks::Pid;
@@ -58,7 +60,7 @@ impl Ingredient for OwnScheduler {
         let Some(scheduler) = &arm.scheduler else {
             return;
         };
-        keys.insert("scheduler".to_owned(), scheduler.written().into());
+        keys.insert("scheduler".to_owned(), scheduler.pinned_name().into());
         if !scheduler.args.is_empty() {
             keys.insert("args".to_owned(), scheduler.args.as_slice().into());
         }
@@ -102,7 +104,7 @@ impl Ingredient for OwnScheduler {
         };
         let second = scheduler.command_line();
         Some(match arm.scheduler.replace(scheduler) {
-            Some(first) => Err(twice("scheduler", first.command_line(), second)),
+            Some(first) => Err(twice_error("scheduler", first.command_line(), second)),
             None => Ok(()),
         })
     }
@@ -148,11 +150,15 @@ impl Ingredient for OwnScheduler {
         problems
     }
 
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
         vec![Asked::of_machine(SCHEDULER, value(arm))]
     }
 
-    fn change<'a>(&self, arm: &'a Arm, workload: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(
+        &self,
+        arm: &'a Arm,
+        workload: &'a Workload,
+    ) -> Option<Box<dyn Change + 'a>> {
         Some(Box::new(InForce {
             arm,
             workload,
@@ -206,14 +212,18 @@ struct InForce<'a> {
 impl Change for InForce<'_> {
     fn step(&self) -> Option<(String, Duration)> {
         let scheduler = self.arm.scheduler.as_ref()?;
-        let limit = Limits::of(scheduler).attached();
+        let limit = Limits::for_scheduler(scheduler).attach_limit();
         Some((format!("attaching {}", scheduler.program), limit))
     }
 
     fn apply(&mut self, ground: Ground) -> Result<(), Stop> {
         self.before = sched_ext::read(ground.root);
         if let Some(scheduler) = &self.arm.scheduler {
-            self.attached = Some(Attached::attach(ground, scheduler, Limits::of(scheduler))?);
+            self.attached = Some(Attached::attach(
+                ground,
+                scheduler,
+                Limits::for_scheduler(scheduler),
+            )?);
         }
         Ok(())
     }
@@ -270,7 +280,7 @@ fn unweighted(arm: &Arm, workload: &Workload, program: &Path) -> Option<Warning>
         return None;
     }
     let scheduler = arm.scheduler.as_ref()?.name();
-    let why = match operations::implements(program, operations::SET_WEIGHT) {
+    let why = match operations::has_operation(program, operations::SET_WEIGHT) {
         Some(true) => return None,
         Some(false) => "does not implement cgroup_set_weight, so weights of cgroups have no effect",
         None => {
@@ -327,10 +337,10 @@ fn found(
     attached: Option<&SchedExt>,
 ) -> Vec<Fact> {
     let now = sched_ext::read(root);
-    let mut scheduler = readings::scheduler(now.as_ref());
+    let mut scheduler = readings::scheduler_fact(now.as_ref());
     if let Some(attached) = attached {
-        let name = readings::scheduler(Some(attached)).found;
-        scheduler.wanted = Some(value(arm).wanted(&name));
+        let name = readings::scheduler_fact(Some(attached)).found;
+        scheduler.wanted = Some(value(arm).wanted_value(&name));
     }
     let mut facts = vec![scheduler];
     let (Some(now), Some(before)) = (now, before) else {
@@ -338,11 +348,11 @@ fn found(
     };
     let has_one = arm.scheduler.is_some();
     let attaches = before.enable_seq + u64::from(has_one);
-    let found = Fact::found(ATTACHES, now.enable_seq.to_string());
-    facts.push(found.wants(attaches.to_string()));
+    let found = Fact::new(ATTACHES, now.enable_seq.to_string());
+    facts.push(found.with_wanted(attaches.to_string()));
     if has_one {
         let rejected = now.nr_rejected.saturating_sub(before.nr_rejected);
-        facts.push(Fact::found(REJECTED, rejected.to_string()).wants("0"));
+        facts.push(Fact::new(REJECTED, rejected.to_string()).with_wanted("0"));
         facts.extend(now.switch_all.map(|all| reach(all, arm)));
     }
     facts
@@ -353,11 +363,11 @@ fn reach(all: bool, arm: &Arm) -> Fact {
     let policy = arm.policy.as_ref();
     let is_ext = policy.is_some_and(|p| p.class == Class::Ext);
     match (all, is_ext) {
-        (true, _) => Fact::found(REACH, ALL_TASKS),
-        (false, true) => Fact::found(REACH, "tasks in SCHED_EXT"),
+        (true, _) => Fact::new(REACH, ALL_TASKS),
+        (false, true) => Fact::new(REACH, "tasks in SCHED_EXT"),
         (false, false) => {
             let found = "only tasks in SCHED_EXT (add policy = \"ext\" to the arm)";
-            Fact::found(REACH, found).wants(ALL_TASKS)
+            Fact::new(REACH, found).with_wanted(ALL_TASKS)
         }
     }
 }
@@ -423,7 +433,7 @@ mod tests {
         };
         let attached = program.map(|_| rusty());
         let facts = found(root.path(), &arm, Some(&before), attached.as_ref());
-        facts.iter().find_map(Fact::disagrees)
+        facts.iter().find_map(Fact::find_disagreement)
     }
 
     #[test]
@@ -491,8 +501,8 @@ mod tests {
     fn a_partial_scheduler_is_wanted_where_the_workload_is_in_its_class() {
         let mut arm = Arm::unchanged("ext");
         arm.policy = Some(model::Policy::new(Class::Ext));
-        assert_eq!(reach(false, &arm).disagrees(), None);
+        assert_eq!(reach(false, &arm).find_disagreement(), None);
         arm.policy = None;
-        assert!(reach(false, &arm).disagrees().is_some());
+        assert!(reach(false, &arm).find_disagreement().is_some());
     }
 }

@@ -18,7 +18,7 @@ pub const SET_WEIGHT: &str = "cgroup_set_weight";
 
 /// Whether the program implements an operation; `None` where its file has no sections of
 /// operations, as one that loads its BPF object from elsewhere.
-pub fn implements(program: &Path, operation: &str) -> Option<bool> {
+pub fn has_operation(program: &Path, operation: &str) -> Option<bool> {
     let bytes = start_of(open_file(program).ok()?, MOST_BYTES);
     let mut sections = sections(&bytes).peekable();
     sections.peek()?;
@@ -58,7 +58,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scx_x");
         fs::write(&path, text).unwrap();
-        implements(&path, SET_WEIGHT)
+        has_operation(&path, SET_WEIGHT)
     }
 
     #[test]
@@ -73,6 +73,6 @@ mod tests {
     #[test]
     fn nothing_is_known_of_a_program_without_operations() {
         assert_eq!(program("#!/bin/sh\nexec scx_y\n"), None);
-        assert_eq!(implements(Path::new("/nonexistent"), SET_WEIGHT), None);
+        assert_eq!(has_operation(Path::new("/nonexistent"), SET_WEIGHT), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::sysctl;
 use super::table::Tunable;
-use super::value::named;
+use super::value::find_tunable;
 use super::{FEATURE, TunableError};
 use crate::arm::busy;
 use crate::kernel_file;
@@ -33,7 +33,7 @@ impl Knob {
         if sysctl::is_full_name(name) {
             return Self::find_sysctl(root, name);
         }
-        let tunable = named(name).map_err(TunableError::Value)?;
+        let tunable = find_tunable(name).map_err(TunableError::Value)?;
         match place(root, tunable) {
             Some(path) => Ok(Knob {
                 name: name.to_owned(),
@@ -45,7 +45,7 @@ impl Knob {
     }
 
     /// A file of the kernel's that belongs to a tunable.
-    pub(super) fn at(name: &str, path: PathBuf) -> Self {
+    pub(super) fn from_path(name: &str, path: PathBuf) -> Self {
         Knob {
             name: name.to_owned(),
             path,
@@ -93,7 +93,7 @@ impl Knob {
         }
         Err(TunableError::Absent {
             name: name.to_owned(),
-            nearest: model::nearest(&feature, known()).map(|n| format!("{FEATURE}{n}")),
+            nearest: model::find_nearest(&feature, known()).map(|n| format!("{FEATURE}{n}")),
         })
     }
 
@@ -203,7 +203,7 @@ fn absent(root: &Path, tunable: &Tunable) -> TunableError {
     let in_debugfs = tunable.candidates.iter().any(|c| c.starts_with(DEBUGFS));
     let instead = tunable
         .nearest
-        .filter(|name| named(name).is_ok_and(|other| place(root, other).is_some()));
+        .filter(|name| find_tunable(name).is_ok_and(|other| place(root, other).is_some()));
     let hidden = in_debugfs && instead.is_none();
     if let Some(problem) = debugfs_problem(root, tunable.name).filter(|_| hidden) {
         return problem;

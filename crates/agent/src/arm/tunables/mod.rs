@@ -17,7 +17,9 @@ pub use table::{TABLE, Tunable, Unit};
 pub(crate) use value::{is_settable, normalise, own_name};
 
 use super::asked::{Asked, Value};
-use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice};
+use super::ingredient::{
+    Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice_error,
+};
 use crate::journal::{Journal, Undo};
 use crate::stop::Stop;
 use load::Keys;
@@ -207,16 +209,16 @@ impl Ingredient for Tuning {
     }
 
     /// The values in the kernel's own form.
-    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+    fn asked_facts(&self, arm: &Arm) -> Vec<Asked> {
         let asked = |(name, text): (&String, &String)| {
             // One that has no form in the kernel is never found there.
             let value = normalise(name, text).unwrap_or_else(|_| text.clone());
-            Asked::of_machine(readings::tunable(name), Value::Is(value))
+            Asked::of_machine(readings::tunable_fact_name(name), Value::Is(value))
         };
         arm.tunables.iter().map(asked).collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         Some(Box::new(Tuned {
             tunables: &arm.tunables,
             applied: Applied::default(),
@@ -228,7 +230,7 @@ impl Ingredient for Tuning {
 fn set(arm: &mut Arm, name: &str, value: String) -> Result<(), Invalid> {
     let name = value::own_name(name);
     match arm.tunables.insert(name.clone(), value.clone()) {
-        Some(first) => Err(twice(
+        Some(first) => Err(twice_error(
             "tunable",
             format!("{name}={first}"),
             format!("{name}={value}"),
@@ -254,11 +256,11 @@ impl Change for Tuned<'_> {
     }
 
     fn facts(&self, at: &At) -> Vec<Fact> {
-        found(at.root, self.tunables)
+        read_facts(at.root, self.tunables)
     }
 
     fn warnings(&self, _: &Path) -> Vec<Warning> {
-        unchecked(self.tunables).into_iter().collect()
+        unchecked_warning(self.tunables).into_iter().collect()
     }
 
     fn undo(&mut self, _: &Path) -> Undone {
@@ -272,7 +274,7 @@ impl Change for Tuned<'_> {
 }
 
 /// Warning about sysctls and files of debugfs that are set by their full names.
-pub(super) fn unchecked(tunables: &Tunables) -> Option<Warning> {
+pub(super) fn unchecked_warning(tunables: &Tunables) -> Option<Warning> {
     let names = tunables.keys().filter(|name| sysctl::is_full_name(name));
     let names: Vec<&str> = names.map(String::as_str).collect();
     (!names.is_empty()).then(|| Warning {
@@ -336,19 +338,19 @@ fn needed(root: &Path, name: &str, value: &str) -> Result<Option<Knob>, TunableE
 fn absent(name: &str) -> Option<&'static str> {
     match sysctl::is_full_name(name) {
         true => None,
-        false => value::named(name).ok()?.absent,
+        false => value::find_tunable(name).ok()?.absent,
     }
 }
 
 /// Read the named tunables back.
-pub(super) fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
+pub(super) fn read_facts(root: &Path, tunables: &Tunables) -> Vec<Fact> {
     let value = |name: &str| match (Knob::find(root, name), absent(name)) {
         (Err(TunableError::Absent { .. }), Some(value)) => Ok(value.to_owned()),
         (knob, _) => knob?.read(),
     };
     let fact = |name: &String| {
         let text = value(name).unwrap_or_else(|e| format!("unreadable: {e}"));
-        Fact::found(readings::tunable(name), text)
+        Fact::new(readings::tunable_fact_name(name), text)
     };
     tunables.keys().map(fact).collect()
 }
@@ -408,7 +410,7 @@ pub(super) fn apply(
             });
         }
     }
-    let writes = Writes::of(root, wanted)?;
+    let writes = Writes::plan_writes(root, wanted)?;
     // The journal is replayed backwards.
     for (knob, before) in writes.undo.iter().rev() {
         let undo = Undo::Write {
@@ -440,7 +442,7 @@ mod tests {
     }
 
     fn values(root: &Path, wanted: &Tunables) -> Vec<String> {
-        let facts = found(root, wanted).into_iter();
+        let facts = read_facts(root, wanted).into_iter();
         facts.map(|fact| fact.found).collect()
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Writes {
 
 impl Writes {
     /// The writes that put all in force, and those that take all back.
-    pub fn of(root: &Path, mut wanted: Vec<Wanted>) -> Result<Self, TunableError> {
+    pub fn plan_writes(root: &Path, mut wanted: Vec<Wanted>) -> Result<Self, TunableError> {
         let mut writes = Writes::default();
         for rule in RULES {
             writes.add_group(root, rule, &mut wanted)?;
@@ -125,7 +125,7 @@ fn share_of_groups(
         Some(period) => period.value.clone(),
         None => Knob::find(root, "rt_period")?.read()?,
     };
-    let knob = Knob::at(
+    let knob = Knob::from_path(
         "rt_runtime of the root group",
         group.join("cpu.rt_runtime_us"),
     );

@@ -19,7 +19,7 @@ pub fn normalise(name: &str, text: &str) -> Result<String, String> {
     if sysctl::is_full_name(name) {
         return sysctl::check(name, text);
     }
-    let tunable = named(name)?;
+    let tunable = find_tunable(name)?;
     match tunable.unit {
         Unit::Word(words) if words.contains(&text) => Ok(text.to_owned()),
         Unit::Word(words) => Err(format!(
@@ -31,11 +31,11 @@ pub fn normalise(name: &str, text: &str) -> Result<String, String> {
 }
 
 /// The entry of a name, or an error with the nearest one.
-pub(super) fn named(name: &str) -> Result<&'static Tunable, String> {
+pub(super) fn find_tunable(name: &str) -> Result<&'static Tunable, String> {
     if let Some(tunable) = TABLE.iter().find(|t| t.name == name) {
         return Ok(tunable);
     }
-    let nearest = model::nearest(name, TABLE.iter().map(|t| t.name).chain(other_keys()));
+    let nearest = model::find_nearest(name, TABLE.iter().map(|t| t.name).chain(other_keys()));
     let hint = nearest.map(|n| format!("; did you mean {n}?"));
     Err(format!(
         "tunable {name}: there is none of that name{}",
@@ -45,7 +45,7 @@ pub(super) fn named(name: &str) -> Result<&'static Tunable, String> {
 
 /// Keys of other changes, which somebody may have meant: `nice` of `nice=N`.
 fn other_keys() -> impl Iterator<Item = &'static str> {
-    let forms = INGREDIENTS.all().flat_map(|ingredient| ingredient.forms());
+    let forms = INGREDIENTS.iter().flat_map(|ingredient| ingredient.forms());
     let keys = forms.filter_map(|(form, _)| Some(form.split_once('=')?.0));
     keys.filter(|key| key.chars().all(|c| c.is_ascii_lowercase()))
 }
@@ -206,7 +206,11 @@ mod tests {
                     .all(|other| other.name != tunable.name)
             );
             assert!(!tunable.candidates.is_empty(), "{}", tunable.name);
-            assert!(tunable.nearest.is_none_or(|name| named(name).is_ok()));
+            assert!(
+                tunable
+                    .nearest
+                    .is_none_or(|name| find_tunable(name).is_ok())
+            );
         }
     }
 }

@@ -61,7 +61,7 @@ fn missing(root: &Path) -> Lack {
             "run outside of the container, or in a VM: --vm debian:sid",
         );
     }
-    let why = sched_trace::missing(root)?;
+    let why = sched_trace::find_obstacle(root)?;
     lack(
         format!("tracefs cannot be used: {why}"),
         "mount it: mount -t tracefs tracefs /sys/kernel/tracing; the kernel needs CONFIG_FTRACE; \
@@ -70,8 +70,8 @@ fn missing(root: &Path) -> Lack {
 }
 
 /// The log whose worst latency a trial watches; `None` where it keeps no trace.
-pub fn watched(spec: &TrialSpec) -> Option<String> {
-    let wanted = super::wanted(spec);
+pub fn watched_log(spec: &TrialSpec) -> Option<String> {
+    let wanted = super::wanted_collectors(spec);
     if wanted.iter().all(|def| def.name != DEF.name) {
         return None;
     }
@@ -126,7 +126,7 @@ impl Trace {
             let why = format!("its beginning is not in the ring, which has {bytes} for each CPU");
             return Err((why, "use a lower load, which makes fewer events"));
         }
-        let shown = Shown::of(&recorded.events, worst);
+        let shown = Shown::from_events(&recorded.events, worst);
         let bytes = perfetto::file(&recorded.events, worst, about, &self.processes);
         let kept = WorstTrace {
             of: about.of.to_owned(),
@@ -147,26 +147,26 @@ impl Trace {
 impl Collecting for Trace {
     /// The first ring records since before the load began: a latency that ends soon after the
     /// window opens began before that.
-    fn begin(&mut self, _: &At) {}
+    fn begin_window(&mut self, _: &At) {}
 
-    fn heard(&mut self, line: &str) {
+    fn hear_line(&mut self, line: &str) {
         match line {
-            WORSE => self.with_rings(Rings::worse),
-            SETTLED => self.with_rings(Rings::settled),
+            WORSE => self.with_rings(Rings::keep_worse),
+            SETTLED => self.with_rings(Rings::keep_settled),
             _ => {}
         }
     }
 
-    fn end(&mut self, at: &At) {
-        self.with_rings(Rings::end);
+    fn end_window(&mut self, at: &At) {
+        self.with_rings(Rings::end_window);
         for (_, leader) in at.leaders {
-            for pid in tasks::tree(at.root, *leader) {
+            for pid in tasks::process_tree(at.root, *leader) {
                 self.processes.insert(pid, Process::read(at.root, pid));
             }
         }
     }
 
-    fn collected(&self) -> Collected {
+    fn collected_results(&self) -> Collected {
         let of_rings = self.rings.as_ref().err();
         let of_rings = of_rings.map(|why| (why.as_str(), "see what the kernel's tracefs lacks"));
         let failed = self
@@ -184,7 +184,7 @@ impl Collecting for Trace {
         }
     }
 
-    fn keep(&mut self, worst: Option<&Worst>, label: &str, of: &str) -> Option<Kept> {
+    fn keep_trace(&mut self, worst: Option<&Worst>, label: &str, of: &str) -> Option<Kept> {
         let worst = match worst {
             Some(worst) => worst,
             None => {
@@ -211,7 +211,7 @@ impl Collecting for Trace {
         }
         self.rings = Err("it was taken away".to_owned());
         while let Some(name) = self.made.last() {
-            sched_trace::remove(&self.root, name)
+            sched_trace::remove_ring(&self.root, name)
                 .map_err(|e| format!("remove the ring {name} of tracefs: {e}"))?;
             self.made.pop();
         }

@@ -28,7 +28,7 @@ impl Process {
             command: words
                 .map(|word| String::from_utf8_lossy(word).into_owned())
                 .collect(),
-            threads: tasks::threads(root, pid),
+            threads: tasks::list_threads(root, pid),
         }
     }
 }

@@ -66,7 +66,7 @@ impl Rings {
     }
 
     /// The active ring holds something worse than what the other one was kept for.
-    pub fn worse(&mut self) -> io::Result<()> {
+    pub fn keep_worse(&mut self) -> io::Result<()> {
         if self.is_open {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Rings {
     }
 
     /// The active ring is kept as it is.
-    pub fn settled(&mut self) -> io::Result<()> {
+    pub fn keep_settled(&mut self) -> io::Result<()> {
         if !self.is_open {
             return Ok(());
         }
@@ -88,7 +88,7 @@ impl Rings {
     }
 
     /// The window has closed.
-    pub fn end(&mut self) -> io::Result<()> {
+    pub fn end_window(&mut self) -> io::Result<()> {
         self.rings.iter_mut().try_for_each(Turn::stop)
     }
 

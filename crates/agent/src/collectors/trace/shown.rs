@@ -22,7 +22,7 @@ pub struct Shown {
 
 impl Shown {
     /// The events are in the order of their time, and begin before the latency.
-    pub fn of(events: &[Event], worst: &Worst) -> Self {
+    pub fn from_events(events: &[Event], worst: &Worst) -> Self {
         let mut thread = Thread::new(worst);
         events.iter().for_each(|event| thread.see(event));
         let ran = thread.cpu.map(|cpu| ran(events, cpu, worst));
@@ -198,7 +198,7 @@ pub mod tests {
     #[test]
     fn a_late_wakeup_is_the_time_from_waking_to_running() {
         let (events, worst) = late_wakeup();
-        let shown = Shown::of(&events, &worst);
+        let shown = Shown::from_events(&events, &worst);
         assert_eq!(shown.waited_ns, Some(3_000 * US));
         assert_eq!((shown.cpu, shown.thread_name.as_str()), (Some(1), "worker"));
         let ran: Vec<(&str, u64)> = shown
@@ -214,7 +214,7 @@ pub mod tests {
         let (mut events, worst) = late_wakeup();
         events.remove(1);
         events.insert(3, event(3_990, 0, Happened::Waking(task("worker", 7), 1)));
-        assert_eq!(Shown::of(&events, &worst).waited_ns, Some(10 * US));
+        assert_eq!(Shown::from_events(&events, &worst).waited_ns, Some(10 * US));
     }
 
     #[test]
@@ -227,14 +227,17 @@ pub mod tests {
         ];
         let (_, worst) = late_wakeup();
         // 1000 us, and 505 until the end of the latency.
-        assert_eq!(Shown::of(&events, &worst).waited_ns, Some(1_505 * US));
+        assert_eq!(
+            Shown::from_events(&events, &worst).waited_ns,
+            Some(1_505 * US)
+        );
     }
 
     #[test]
     fn a_thread_without_events_within_the_latency_is_not_judged() {
         let (events, worst) = late_wakeup();
-        let shown = Shown::of(&events[..1], &worst);
+        let shown = Shown::from_events(&events[..1], &worst);
         assert_eq!((shown.waited_ns, shown.cpu), (None, None));
-        assert_eq!(Shown::of(&[], &worst), Shown::default());
+        assert_eq!(Shown::from_events(&[], &worst), Shown::default());
     }
 }

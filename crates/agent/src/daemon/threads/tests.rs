@@ -41,7 +41,7 @@ impl Shell {
     }
 
     fn processes(&self) -> Vec<Pid> {
-        tasks::tree(Path::new(HERE), self.pid)
+        tasks::process_tree(Path::new(HERE), self.pid)
     }
 
     fn nices(&self) -> Vec<i32> {
@@ -72,7 +72,7 @@ fn nice(nice: i32) -> Given {
 }
 
 fn given(shell: &Shell, given: &Given, known: &mut Vec<Before>) -> usize {
-    give(Path::new(HERE), &shell.daemon(), given, known, |_| Ok(())).unwrap()
+    change_threads(Path::new(HERE), &shell.daemon(), given, known, |_| Ok(())).unwrap()
 }
 
 fn is_root() -> bool {
@@ -126,7 +126,7 @@ fn a_class_and_cpus_are_put_back_from_a_line_of_the_journal() {
         let undo = crate::journal::Undo::PutBackThreads(before.clone());
         journal.record(undo).map_err(|e| e.to_string())
     };
-    give(Path::new(HERE), &shell.daemon(), &batch, &mut known, record).unwrap();
+    change_threads(Path::new(HERE), &shell.daemon(), &batch, &mut known, record).unwrap();
     shell.starts_one(3);
     let state = |pid: Pid| {
         (
@@ -194,7 +194,7 @@ fn waiter(folder: &Path, name: &str) -> Pid {
         .trim()
         .parse()
         .unwrap();
-    while tasks::stat(Path::new(HERE), pid).is_some_and(|stat| stat.command != name) {
+    while tasks::read_stat(Path::new(HERE), pid).is_some_and(|stat| stat.command != name) {
         std::thread::yield_now();
     }
     pid
@@ -222,7 +222,9 @@ fn what_comes_under_the_name_without_inheriting_is_given_the_same_and_goes_back_
     let daemon = Daemon::Name(name.clone());
     let mut known = Vec::new();
     let root = Path::new(HERE);
-    let take = |known: &mut Vec<Before>| give(root, &daemon, &nice(19), known, |_| Ok(())).unwrap();
+    let take = |known: &mut Vec<Before>| {
+        change_threads(root, &daemon, &nice(19), known, |_| Ok(())).unwrap()
+    };
     let first = waiter(folder.path(), &name);
     assert_eq!(take(&mut known), 1);
     let second = waiter(folder.path(), &name);

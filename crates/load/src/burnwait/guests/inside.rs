@@ -24,7 +24,7 @@ fn is_worker(pid: u32, mut args: impl Iterator<Item = OsString>) -> bool {
 pub fn main() -> ! {
     match open_console() {
         Ok(()) => told::live(told::Home::Guest),
-        Err(why) => told::say(&Said::Failed(why)),
+        Err(why) => told::send_line(&Said::Failed(why)),
     }
     loop {
         std::thread::park();

@@ -120,7 +120,9 @@ pub fn require(load: &BurnWait, job: &Job) -> Vec<Problem> {
 pub fn calibrate(load: &BurnWait, job: &Job) -> Result<Calibration, String> {
     let image = Image::make()?;
     let config = config(&image, 0, &load.sets[0], &place(job));
-    let guest = config.create(&image.directory).map_err(|e| e.to_string())?;
+    let guest = config
+        .create_guest(&image.directory)
+        .map_err(|e| e.to_string())?;
     let mut worker = Attended::start(&guest)?;
     let task = Task::Alone {
         sets: load.sets.clone(),
@@ -163,7 +165,7 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let shape = load.shape(job, job.workload.duration_ns);
     let tasks = sets.iter().zip(&owns);
     let tasks: Vec<Task> = tasks
-        .map(|(set, own)| Task::work(set, shape, own))
+        .map(|(set, own)| Task::for_set(set, shape, own))
         .collect();
     let configs = sets.iter().enumerate();
     let configs = configs.map(|(index, set)| config(&image, index, set, &place));
@@ -183,7 +185,7 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     }
     drop(guests);
     let (records, seen) = put_together(done, made, &weights, &pool, shape).map_err(failed)?;
-    figures::parsed(load, job, records, opened, Some(seen)).map_err(failed)
+    figures::compute_figures(load, job, records, opened, Some(seen)).map_err(failed)
 }
 
 /// All guests with their tasks, of which each has said that it waits. So many boot at the same time, one
@@ -198,7 +200,7 @@ fn boot(
     let mut guests = Vec::new();
     let mut workers: Vec<Attended> = Vec::new();
     for (index, config) in configs.enumerate() {
-        let guest = config.create(directory).map_err(|e| e.to_string())?;
+        let guest = config.create_guest(directory).map_err(|e| e.to_string())?;
         if let Some(earlier) = index.checked_sub(at_once) {
             workers[earlier].hello(&tasks[earlier])?;
         }
@@ -220,10 +222,10 @@ fn limit(guests: &[Guest], sets: &[&Set], place: &GuestsIn, pool: &Pool) -> Resu
     for (guest, set) in guests.iter().zip(sets) {
         // One that is missing is told by the check of all.
         if let Some(cap) = place.cap(set.cap) {
-            scheduler.cap(guest.name(), cap).map_err(failed)?;
+            scheduler.cap_domain(guest.name(), cap).map_err(failed)?;
         }
         if let Some(reservation) = place.reservation() {
-            reservation.give(guest.name()).map_err(failed)?;
+            reservation.set_for_domain(guest.name()).map_err(failed)?;
         }
     }
     Ok(())
@@ -339,7 +341,7 @@ fn first_said(
 ) -> Result<Option<Result<Said, String>>, String> {
     let start = Instant::now();
     loop {
-        let said = line()?.and_then(|line| Said::of(&line));
+        let said = line()?.and_then(|line| Said::parse(&line));
         if said.is_some() {
             return Ok(said);
         }
@@ -357,7 +359,7 @@ struct Attended {
 
 impl Attended {
     fn start(guest: &Guest) -> Result<Self, String> {
-        let console = guest.console().map_err(|e| e.to_string())?;
+        let console = guest.open_console().map_err(|e| e.to_string())?;
         guest.start().map_err(|e| e.to_string())?;
         Ok(Attended {
             name: guest.name().to_owned(),
@@ -464,7 +466,7 @@ impl Attended {
 
     /// The next line of its console; `None` where there was none for a while and it is still there.
     fn line(&mut self) -> Result<Option<String>, String> {
-        match self.console.line(LOOK) {
+        match self.console.read_line(LOOK) {
             Ok(Some(line)) => Ok(Some(line)),
             Ok(None) => self.is_there().map(|()| None),
             Err(e) => Err(self.failed(&format!("its console ended: {e}"))),
@@ -472,16 +474,18 @@ impl Attended {
     }
 
     fn is_there(&self) -> Result<(), String> {
-        let all = Running::all().map_err(|e| self.failed(&e.to_string()))?;
+        let all = Running::list_all().map_err(|e| self.failed(&e.to_string()))?;
         match all.iter().find(|running| running.name == self.name) {
             None => Err(self.failed("it is gone")),
-            Some(running) => running.end().map_or(Ok(()), |end| Err(self.failed(end))),
+            Some(running) => running
+                .end_reason()
+                .map_or(Ok(()), |end| Err(self.failed(end))),
         }
     }
 
     fn failed(&self, why: &str) -> String {
         let name = &self.name;
-        match self.console.tail() {
+        match self.console.last_lines() {
             tail if tail.is_empty() => format!("the guest {name}: {why}"),
             tail => format!("the guest {name}: {why}; its console: {tail}"),
         }
@@ -489,7 +493,7 @@ impl Attended {
 }
 
 fn used(timing: Timing) -> Result<Used, String> {
-    let read = || Running::all().map_err(|e| e.to_string());
+    let read = || Running::list_all().map_err(|e| e.to_string());
     sys::sleep_until(timing.window.begin_ns);
     let (from, before) = (Instant::now(), read()?);
     sys::sleep_until(timing.window.end_ns);
@@ -515,7 +519,7 @@ fn put_together(
     let mut records = Vec::new();
     let mut guests = Vec::new();
     for (one, made) in done.into_iter().zip(made) {
-        let (weight, cap) = weights.of(&one.name);
+        let (weight, cap) = weights.weight_and_cap(&one.name);
         guests.push(OfGuest {
             cap,
             cpu_seconds: used.of(&one.name),
@@ -626,7 +630,7 @@ mod tests {
             };
             let set = Set {
                 soft_cpus: soft.map(str::to_owned),
-                ..sets::published().remove(0)
+                ..sets::published_sets().remove(0)
             };
             let place = GuestsIn {
                 numa_placement,

@@ -61,7 +61,7 @@ impl Weights {
         Ok(Weights(ours.collect()))
     }
 
-    pub fn of(&self, guest: &str) -> (u32, u32) {
+    pub fn weight_and_cap(&self, guest: &str) -> (u32, u32) {
         let found = self.0.iter().find(|(name, ..)| name == guest);
         found.map_or((USUAL_WEIGHT, 0), |(_, weight, cap)| (*weight, *cap))
     }
@@ -69,7 +69,7 @@ impl Weights {
     /// Has each guest what its set and the arm ask for?
     pub fn check(&self, guests: &[Guest], sets: &[&Set], place: &GuestsIn) -> Result<(), String> {
         for (guest, set) in guests.iter().zip(sets) {
-            let (weight, cap) = self.of(guest.name());
+            let (weight, cap) = self.weight_and_cap(guest.name());
             for (what, wanted, found) in [
                 ("weight", place.weight(set.weight), weight),
                 ("cap", place.cap(set.cap), cap),
@@ -108,7 +108,7 @@ pub fn as_made(
     let preferred = xen::preferred_cpus().map_err(|e| e.to_string())?;
     let has_budgets = pool.scheduler == Scheduler::Rtds.name();
     let reservations = match has_budgets {
-        true => xen::reservations().map_err(|e| e.to_string())?,
+        true => xen::list_reservations().map_err(|e| e.to_string())?,
         false => Vec::new(),
     };
     let one = |(guest, set): (&Guest, &&Set)| {
@@ -180,7 +180,7 @@ fn shown(reservation: Reservation) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::sets::published;
+    use super::super::super::sets::published_sets;
     use super::*;
 
     fn place() -> GuestsIn {
@@ -193,7 +193,7 @@ mod tests {
             let set = Set {
                 weight,
                 cap,
-                ..published().remove(0)
+                ..published_sets().remove(0)
             };
             let pool = Pool {
                 name: "lab".to_owned(),
@@ -201,7 +201,7 @@ mod tests {
                 cpus: vec![1],
                 domains: 0,
             };
-            check_shares(&pool, &[&published()[1], &set], &place())
+            check_shares(&pool, &[&published_sets()[1], &set], &place())
         };
         for (weight, cap) in [(Some(512), None), (None, Some(30))] {
             for scheduler in ["rtds", "null"] {
@@ -227,12 +227,12 @@ mod tests {
         assert_eq!(check_reserved(&place(), None), Ok(()));
         assert_eq!(check_reserved(&asked, Some(found)), Ok(()));
         assert!(check_reserved(&asked, None).unwrap_err().contains("rtds"));
-        assert_eq!(asked.most(), 1.0);
+        assert_eq!(asked.cpu_limit(), 1.0);
         let hard = GuestsIn {
             extratime: Some(false),
             ..asked
         };
-        assert_eq!(hard.most(), 0.25);
+        assert_eq!(hard.cpu_limit(), 0.25);
         assert_eq!(
             check_reserved(&hard, Some(found)).unwrap_err(),
             "has 2000 us in 8000 us with extratime and not 2000 us in 8000 us without extratime"
@@ -256,14 +256,14 @@ mod tests {
             [Some(40), Some(40), Some(20), Some(40)]
         );
         assert_eq!(caps.map(|cap| place().cap(cap)), caps);
-        assert_eq!((asked.most(), place().most()), (0.4, 1.0));
+        assert_eq!((asked.cpu_limit(), place().cpu_limit()), (0.4, 1.0));
     }
 
     #[test]
     fn a_guest_prefers_what_its_set_asks_for_or_no_node() {
         let set = |soft: Option<&str>| Set {
             soft_cpus: soft.map(str::to_owned),
-            ..published().remove(0)
+            ..published_sets().remove(0)
         };
         let off = GuestsIn {
             numa_placement: Some(false),

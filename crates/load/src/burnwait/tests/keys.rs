@@ -8,7 +8,7 @@ fn events_are_read_from_texts() {
     let expected = [(5, 1_000_000), (10, 20_000)];
     let events = load.sets[0].events.iter().map(|e| (e.kops, e.wait_ns));
     assert_eq!(events.collect::<Vec<_>>(), expected);
-    assert_eq!(read(json!({})).unwrap().sets, sets::published());
+    assert_eq!(read(json!({})).unwrap().sets, sets::published_sets());
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn events_that_no_timer_could_wait_for_are_refused() {
         };
         load.sets[0].events = vec![sets::Event {
             when,
-            ..sets::Event::waiting(1, wait_ns)
+            ..sets::Event::with_wait(1, wait_ns)
         }];
         load.check().map_err(|invalid| invalid.what)
     };

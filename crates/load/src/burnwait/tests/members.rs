@@ -43,7 +43,7 @@ fn recorded(order: &[(usize, usize)], in_guests: bool) -> Parsed {
     };
     let seen = in_guests.then_some(seen);
     let opened = std::time::SystemTime::now();
-    figures::parsed(&load, &job, records.collect(), opened, seen).unwrap()
+    figures::compute_figures(&load, &job, records.collect(), opened, seen).unwrap()
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn other_domains_that_ran_in_the_pool_are_told() {
     let told = |percent| {
         let record = record_of(Member { set: 0, number: 0 }, 256, &[1_000]);
         let (job, opened) = (job_of_guests(&load, None), std::time::SystemTime::now());
-        figures::parsed(&load, &job, vec![record], opened, Some(seen(percent))).unwrap()
+        figures::compute_figures(&load, &job, vec![record], opened, Some(seen(percent))).unwrap()
     };
     let is_told = |percent| {
         let mut warnings = told(percent).warnings.into_iter();

@@ -4,7 +4,7 @@ use super::*;
 
 /// A job in guests of which each wants a whole CPU.
 pub(super) fn job_of_guests(load: &BurnWait, place: Option<crate::GuestsIn>) -> Job {
-    let mut job = testing::job(KIND.of(load));
+    let mut job = testing::job(KIND.with_params(load));
     job.guests = place;
     let whole_cpu = alone::Want {
         kops_per_sec: 1_000_000,
@@ -76,7 +76,7 @@ fn of_guests(
     };
     let records = each.iter().enumerate().map(record).collect();
     let opened = std::time::SystemTime::now();
-    figures::parsed(load, &job, records, opened, Some(seen)).unwrap()
+    figures::compute_figures(load, &job, records, opened, Some(seen)).unwrap()
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_worker_with_nothing_due_does_not_starve() {
         };
         let opened = std::time::SystemTime::now();
         let job = job_of_guests(&load, None);
-        figures::parsed(&load, &job, vec![record], opened, Some(seen)).unwrap()
+        figures::compute_figures(&load, &job, vec![record], opened, Some(seen)).unwrap()
     };
     let (ms, starved) = (1_000_000, "starved_percent");
     let near = |parsed: &Parsed, name: &str, expected: f64| {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::printed;
+use crate::testing::make_output;
 use serde_json::json;
 
 mod outputs;
@@ -18,7 +18,7 @@ fn metric(keys: serde_json::Value) -> Result<OwnMetric, Invalid> {
 
 fn value(keys: serde_json::Value, stdout: &str) -> Result<f64, String> {
     let metric = metric(keys).unwrap();
-    metric.measured(&printed(stdout)).map(|m| m.value)
+    metric.measure_output(&make_output(stdout)).map(|m| m.value)
 }
 
 /// Regular expression of all tests of `pick`.
@@ -38,7 +38,10 @@ fn a_named_group_is_the_figure() {
 #[test]
 fn a_figure_has_the_name_the_unit_and_the_direction_that_were_given() {
     let keys = json!({"regex": "(?<v>.+)", "unit": "MB/s", "better": "lower"});
-    let measured = metric(keys).unwrap().measured(&printed("7")).unwrap();
+    let measured = metric(keys)
+        .unwrap()
+        .measure_output(&make_output("7"))
+        .unwrap();
     assert_eq!(
         (measured.metric.as_str(), measured.unit.as_str()),
         ("ops", "MB/s")
@@ -124,7 +127,7 @@ fn notes_before_json_are_passed_over_and_said() {
         );
         let p99 = json!({"json": "$.p99['99.000000']"});
         assert_eq!(value(p99.clone(), &text), Ok(981_000.0), "{notes}");
-        let said = metric(p99).unwrap().passed_over(&printed(&text));
+        let said = metric(p99).unwrap().passed_over(&make_output(&text));
         let first = notes.lines().next();
         assert_eq!(said.is_some(), first.is_some());
         assert!(said.unwrap_or_default().contains(first.unwrap_or_default()));
@@ -165,9 +168,9 @@ fn a_figure_that_is_in_the_other_stream_is_said_with_the_key_to_it() {
                 None => "ops: 5",
             };
             let of = |stdout: &str, stderr: &str| {
-                let mut output = printed(stdout);
+                let mut output = make_output(stdout);
                 output.stderr = stderr.to_owned();
-                metric(keys.clone()).unwrap().measured(&output)
+                metric(keys.clone()).unwrap().measure_output(&output)
             };
             let output = match from {
                 "stdout" => of("", text),
@@ -196,7 +199,7 @@ fn a_column_is_found_by_its_name() {
 
 #[test]
 fn a_figure_comes_from_where_the_file_says() {
-    let mut output = printed("ops: 1");
+    let mut output = make_output("ops: 1");
     output.stderr = "ops: 2".to_owned();
     let of_file = |text: Result<&str, &str>| {
         let text = text.map(str::to_owned).map_err(str::to_owned);
@@ -205,7 +208,10 @@ fn a_figure_comes_from_where_the_file_says() {
     output.files = [of_file(Ok("ops: 3"))].into();
     let from = |from: &str, output: &Output| {
         let keys = json!({"regex": "ops: (?<v>.+)", "from": from});
-        metric(keys).unwrap().measured(output).map(|m| m.value)
+        metric(keys)
+            .unwrap()
+            .measure_output(output)
+            .map(|m| m.value)
     };
     assert_eq!(from("stdout", &output), Ok(1.0));
     assert_eq!(from("stderr", &output), Ok(2.0));
@@ -310,7 +316,10 @@ fn figures_of_any_size_of_a_unit_are_in_the_declared_one() {
 
 /// Value and unit of a metric that declares none.
 fn undeclared(keys: serde_json::Value, stdout: &str) -> (f64, String) {
-    let measured = metric(keys).unwrap().measured(&printed(stdout)).unwrap();
+    let measured = metric(keys)
+        .unwrap()
+        .measure_output(&make_output(stdout))
+        .unwrap();
     (measured.value, measured.unit)
 }
 

@@ -37,7 +37,7 @@ struct Body<'a> {
 }
 
 impl Check {
-    pub fn of(request: &Request, names: &Names) -> Result<Self, Invalid> {
+    pub fn from_request(request: &Request, names: &Names) -> Result<Self, Invalid> {
         let Expect {
             status,
             json,

@@ -63,7 +63,7 @@ pub struct Mix {
 
 impl Mix {
     /// The requests of the parameters, or the fault by its key.
-    pub fn of(params: &HttpLoad, host: &str) -> Result<Self, Invalid> {
+    pub fn from_params(params: &HttpLoad, host: &str) -> Result<Self, Invalid> {
         check_url(params)?;
         let key = |index: usize| match index.checked_sub(params.setup.len()) {
             None => format!("setup.{index}"),
@@ -76,9 +76,9 @@ impl Mix {
                 key: key(index),
                 ..fault
             },
-            false => fault.within(&key(index)),
+            false => fault.in_table(&key(index)),
         };
-        let names = Names::of(all()).map_err(within)?;
+        let names = Names::from_requests(all()).map_err(within)?;
         let mut files = Files::new();
         let mut prepared = Vec::new();
         for (index, request) in all().enumerate() {
@@ -210,7 +210,7 @@ fn prepare(
         check_header(name, value).map_err(|what| Invalid::new("headers", what))?;
         headers += &format!("{name}: {value}\r\n");
     }
-    let check = Check::of(request, names)?;
+    let check = Check::from_request(request, names)?;
     Ok(Prepared {
         name: request.name.clone(),
         weight,
@@ -385,7 +385,7 @@ impl Protocol for MixThread {
     fn judge(&mut self, drawn: Drawn, answer: &HttpAnswer, _: Done) -> Result<(), Wrong> {
         let check = &self.mix.requests[drawn.kind].check;
         if let Some((pool, row)) = check.judge(answer.status(), answer.body())? {
-            self.pools.add(pool, row);
+            self.pools.add_row(pool, row);
         }
         Ok(())
     }

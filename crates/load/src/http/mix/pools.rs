@@ -30,7 +30,9 @@ pub struct Names(Vec<Vec<String>>);
 
 impl Names {
     /// The pools that these requests fill; an error has the place of a request among them.
-    pub fn of<'a>(requests: impl Iterator<Item = &'a Request>) -> Result<Self, (usize, Invalid)> {
+    pub fn from_requests<'a>(
+        requests: impl Iterator<Item = &'a Request>,
+    ) -> Result<Self, (usize, Invalid)> {
         let mut pools: Vec<Vec<String>> = Vec::new();
         for (index, request) in requests.enumerate() {
             let names: Vec<String> = request.take.keys().cloned().collect();
@@ -82,7 +84,7 @@ impl Names {
     }
 
     /// All names.
-    pub fn all(&self) -> impl Iterator<Item = &str> {
+    pub fn all_names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flatten().map(String::as_str)
     }
 
@@ -93,7 +95,7 @@ impl Names {
     }
 
     /// Pools without a value.
-    pub fn empty(&self) -> Pools {
+    pub fn empty_pools(&self) -> Pools {
         Pools {
             shared: Arc::new(vec![Vec::new(); self.0.len()]),
             own: vec![Vec::new(); self.0.len()],
@@ -127,7 +129,7 @@ impl Pools {
     }
 
     /// Adds what an answer gave.
-    pub fn add(&mut self, pool: usize, row: Row) {
+    pub fn add_row(&mut self, pool: usize, row: Row) {
         if self.own[pool].len() < MOST_ROWS {
             self.own[pool].push(row);
         }
@@ -144,7 +146,7 @@ impl Pools {
     }
 
     /// Makes the values that are there those of all threads.
-    pub fn share(self) -> Self {
+    pub fn into_shared(self) -> Self {
         let own = vec![Vec::new(); self.own.len()];
         let mut shared = Arc::unwrap_or_clone(self.shared);
         for (pool, rows) in shared.iter_mut().zip(self.own) {

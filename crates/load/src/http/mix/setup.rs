@@ -21,7 +21,7 @@ pub fn run(
     lines: &[Vec<String>],
     mut random: ChaCha8Rng,
 ) -> Result<Pools, String> {
-    let mut pools = mix.names.empty();
+    let mut pools = mix.names.empty_pools();
     let mut client = Client::new(address);
     let (mut body, mut bytes) = (Vec::new(), Vec::new());
     for (count, request) in &mix.setup {
@@ -36,13 +36,13 @@ pub fn run(
             let answer = &client.answer;
             let judged = request.check.judge(answer.status(), answer.body());
             match judged {
-                Ok(Some((pool, row))) => pools.add(pool, row),
+                Ok(Some((pool, row))) => pools.add_row(pool, row),
                 Ok(None) => {}
                 Err(wrong) => return Err(failed(wrong_in_words(request, answer, wrong))),
             }
         }
     }
-    Ok(pools.share())
+    Ok(pools.into_shared())
 }
 
 fn in_words(address: SocketAddr, error: &io::Error) -> String {
@@ -103,7 +103,7 @@ impl Client {
             if count == 0 {
                 return self.answer.end_of_stream().map_err(garbage);
             }
-            let taken = self.answer.take(&self.buffer[..count]);
+            let taken = self.answer.take_bytes(&self.buffer[..count]);
             if let Taken::Done(done) = taken.map_err(garbage)? {
                 return Ok(done);
             }

@@ -206,9 +206,15 @@ fn wrong(inside: &str, right: &str) -> Invalid {
 }
 
 fn unknown(inside: &str, name: &str, names: &Names) -> Invalid {
-    let known: Vec<String> = names.all().map(|name| format!("{{{name}}}")).collect();
+    let known: Vec<String> = names
+        .all_names()
+        .map(|name| format!("{{{name}}}"))
+        .collect();
     let as_text = format!("{{{{{inside}}}}} is the text itself");
-    let remedy = match model::nearest(name, names.all().chain(["int", "decimal", "pick"])) {
+    let remedy = match model::find_nearest(
+        name,
+        names.all_names().chain(["int", "decimal", "pick"]),
+    ) {
         Some(near) => format!("did you mean `{near}`? {as_text}"),
         None if known.is_empty() => format!(
             "take = {{ {name} = \"$.id\" }} in a [[workload.setup]] fills it; without that there \

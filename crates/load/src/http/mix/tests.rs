@@ -19,7 +19,7 @@ fn read(written: Value) -> Result<HttpLoad, Invalid> {
 }
 
 fn mix(written: Value) -> Result<Mix, Invalid> {
-    Mix::of(&read(written)?, "bank:80")
+    Mix::from_params(&read(written)?, "bank:80")
 }
 
 fn fault(written: Value) -> String {
@@ -33,15 +33,15 @@ fn accounts(count: u32) -> Value {
 }
 
 fn thread(mix: Mix, rows: usize) -> MixThread {
-    let mut pools = mix.names.empty();
+    let mut pools = mix.names.empty_pools();
     for row in 0..rows {
-        pools.add(0, [row.to_string().into_boxed_str()].into());
+        pools.add_row(0, [row.to_string().into_boxed_str()].into());
     }
     let lines = vec![vec!["Bad Ems".to_owned(), "Köln".to_owned()]];
     MixThread::new(
         Arc::new(mix),
         Arc::new(lines),
-        pools.share(),
+        pools.into_shared(),
         7,
         Share::WHOLE,
     )
@@ -187,7 +187,7 @@ fn values_that_requests_take_are_drawn_by_those_after_them() {
         keep_bytes: 1000,
     });
     let text = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{\"id\":9}";
-    let crate::openloop::Taken::Done(done) = answer.take(text).unwrap() else {
+    let crate::openloop::Taken::Done(done) = answer.take_bytes(text).unwrap() else {
         panic!("it is whole");
     };
     thread.judge(before, &answer, done).unwrap();
@@ -279,12 +279,15 @@ fn parameters_are_read_back_as_they_were_stored() {
     .unwrap();
     assert_eq!(load.requests[0].name, "GET /{account}");
     assert_eq!(load.ramps.unwrap().up_ns, 1_000_000_000);
-    let kind = KIND.of(&load);
+    let kind = KIND.with_params(&load);
     let params = Value::Object(kind.params().clone());
     assert_eq!(serde_json::from_value::<HttpLoad>(params).unwrap(), load);
     let plain = json!({"url": "/", "method": "GET"});
     let old: HttpLoad = serde_json::from_value(plain.clone()).unwrap();
-    assert_eq!(Value::Object(KIND.of(&old).params().clone()), plain);
+    assert_eq!(
+        Value::Object(KIND.with_params(&old).params().clone()),
+        plain
+    );
 }
 
 /// A server that answers each request on its one connection with the next of these.

@@ -26,7 +26,7 @@ pub struct Place {
 const WIDTH: f64 = 0.84;
 
 /// The chart; none without pairs. What is due is faint. What was got is strong, with its interval.
-pub fn pairs(places: &[Place], y: &str) -> Option<String> {
+pub fn draw_pairs(places: &[Place], y: &str) -> Option<String> {
     let all = || places.iter().flat_map(|place| &place.pairs);
     let tops = all().flat_map(|pair| [pair.due, pair.got.high]);
     let top = tops.fold(0.0, f64::max);
@@ -115,7 +115,7 @@ mod tests {
         };
         let pairs = vec![
             pair(0, "default", got),
-            pair(3, "batch", Estimate::exact(150.0)),
+            pair(3, "batch", Estimate::without_interval(150.0)),
         ];
         [Place {
             name: "A".to_owned(),
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn each_arm_has_what_is_due_beside_what_it_got() {
-        let svg = pairs(&places(Estimate::exact(100.0)), "work").unwrap();
+        let svg = draw_pairs(&places(Estimate::without_interval(100.0)), "work").unwrap();
         let rects = rects(&svg);
         let fills: Vec<&str> = rects.iter().map(|(fill, _, _)| fill.as_str()).collect();
         assert_eq!(
@@ -166,13 +166,13 @@ mod tests {
     #[test]
     fn only_what_has_an_interval_has_a_whisker() {
         let strokes = |got| {
-            let svg = pairs(&places(got), "work").unwrap();
+            let svg = draw_pairs(&places(got), "work").unwrap();
             svg.matches("stroke=\"var(--text)\"").count()
         };
         let (ratio, low, high) = (100.0, 90.0, 120.0);
-        assert_eq!(strokes(Estimate::exact(100.0)), 0);
+        assert_eq!(strokes(Estimate::without_interval(100.0)), 0);
         // The line and its two ends.
         assert_eq!(strokes(Estimate { ratio, low, high }), 3);
-        assert_eq!(pairs(&[], "work"), None);
+        assert_eq!(draw_pairs(&[], "work"), None);
     }
 }

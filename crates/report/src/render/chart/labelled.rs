@@ -26,7 +26,7 @@ pub struct Labelled<'a> {
 }
 
 /// The chart; none without points. The second axis begins at 0: shares are read off.
-pub fn labelled(series: &[Series], of: &Labelled) -> Option<String> {
+pub fn draw_labelled(series: &[Series], of: &Labelled) -> Option<String> {
     let points = || series.iter().flat_map(|series| &series.points);
     let mut plots = Vec::new();
     for series in series {
@@ -106,7 +106,7 @@ mod tests {
             y: "share",
             reference: None,
         };
-        let svg = labelled(&[series], &of).unwrap();
+        let svg = draw_labelled(&[series], &of).unwrap();
         let texts = svg
             .split("</text>")
             .filter_map(|text| text.rsplit('>').next());

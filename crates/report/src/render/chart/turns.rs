@@ -1,13 +1,15 @@
 //! Charts of arms that take turns inside one process.
 
-use super::{BlockDots, WIDE, arm_line, color, custom, draw, labelled_dots, log_y, shape, tick};
+use super::{
+    BlockDots, WIDE, arm_line, color, custom, draw, labelled_dots, log_y, shape, tick_label,
+};
 use crate::quantity::with_unit;
 use kuva::prelude::{Layout, LinePlot, Plot, ReferenceLine, ScatterPlot, ShadedRegion};
 
 /// A figure over the time of a process, on a ribbon that shows whose turn it was. Points are (start of
 /// a window in seconds, figure). `turn_s` is the
 /// length of a turn in seconds. None without points.
-pub fn turns(arms: &[BlockDots], turn_s: f64, metric: &str, unit: &str) -> Option<String> {
+pub fn draw_turns(arms: &[BlockDots], turn_s: f64, metric: &str, unit: &str) -> Option<String> {
     let points = || arms.iter().flat_map(|arm| &arm.points);
     let low = points().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let high = points().map(|point| point.1).fold(0.0, f64::max);
@@ -49,7 +51,7 @@ fn window_dots(arm: &BlockDots, unit: &str) -> Plot {
 }
 
 /// The e-value after each pair, on a log axis, and the bar that decides. None without points.
-pub fn evidence(arms: &[BlockDots], bar: f64) -> Option<String> {
+pub fn draw_evidence(arms: &[BlockDots], bar: f64) -> Option<String> {
     let points = || arms.iter().flat_map(|arm| &arm.points);
     let low = points().map(|point| point.1).fold(0.5, f64::min).max(1e-3);
     let high = points()
@@ -80,7 +82,7 @@ pub fn evidence(arms: &[BlockDots], bar: f64) -> Option<String> {
 
 /// The ratio of each pair in the second half of its windows over that in the first, with the line
 /// on which both are the same. None without points.
-pub fn halves(arms: &[BlockDots]) -> Option<String> {
+pub fn draw_halves(arms: &[BlockDots]) -> Option<String> {
     let points = || arms.iter().flat_map(|arm| &arm.points);
     let all = || points().flat_map(|(first, second)| [*first, *second]);
     let (low, high) = all().fold((1.0, 1.0), |(low, high): (f64, f64), ratio| {
@@ -106,8 +108,8 @@ pub fn halves(arms: &[BlockDots]) -> Option<String> {
         .with_x_axis_max(high)
         .with_y_axis_min(low)
         .with_y_axis_max(high)
-        .with_x_tick_format(custom(tick))
-        .with_y_tick_format(custom(tick))
+        .with_x_tick_format(custom(tick_label))
+        .with_y_tick_format(custom(tick_label))
         .with_x_label("change in the first half")
         .with_y_label("change in the second half");
     points().next().map(|_| draw(plots, layout))
@@ -133,22 +135,22 @@ mod tests {
             points: points.to_vec(),
         };
         let arms = [arm(0, &[(0.0, 5e6), (0.3, 5.2e6)]), arm(2, &[(0.1, 6e6)])];
-        let svg = turns(&arms, 0.1, "wakeup_p99", "ns").unwrap();
+        let svg = draw_turns(&arms, 0.1, "wakeup_p99", "ns").unwrap();
         assert_eq!(svg.matches("var(--arm-0-faint)").count(), 2, "{svg}");
         assert_eq!(svg.matches("var(--arm-2-faint)").count(), 1, "{svg}");
         assert!(svg.contains("arm 2, 0.10 s"), "{svg}");
-        assert_eq!(turns(&[], 0.1, "wakeup_p99", "ns"), None);
+        assert_eq!(draw_turns(&[], 0.1, "wakeup_p99", "ns"), None);
     }
 
     #[test]
     fn evidence_has_its_bar_and_halves_have_the_line_of_no_carry_over() {
-        let svg = evidence(&[dots(1, &[(1.0, 1.0), (2.0, 400.0)])], 20.0).unwrap();
+        let svg = draw_evidence(&[dots(1, &[(1.0, 1.0), (2.0, 400.0)])], 20.0).unwrap();
         assert!(
             svg.contains("var(--axis)") && svg.contains("var(--arm-1)"),
             "{svg}"
         );
-        let svg = halves(&[dots(1, &[(1.01, 1.3), (1.0, 1.2)])]).unwrap();
+        let svg = draw_halves(&[dots(1, &[(1.01, 1.3), (1.0, 1.2)])]).unwrap();
         assert!(svg.contains("change in the second half"), "{svg}");
-        assert_eq!((evidence(&[], 20.0), halves(&[])), (None, None));
+        assert_eq!((draw_evidence(&[], 20.0), draw_halves(&[])), (None, None));
     }
 }

@@ -6,7 +6,7 @@ use crate::render::chart::{
 };
 use crate::render::histogram::{self, Group, Merged};
 use crate::render::sheet::scan_caption;
-use crate::render::tried::{Tried, tried};
+use crate::render::tried::{Tried, read_attempts};
 use crate::table::across::scan::{ScanArm, ScanPoint};
 use crate::table::across::{self, GeometricMean, Scan, Search};
 use crate::table::{CellTable, Comparison, Table};
@@ -31,7 +31,7 @@ pub struct Figure {
 }
 
 /// One entry a cell of the table.
-pub fn all(table: &Table, results: &ResultSet) -> Vec<CellCharts> {
+pub fn draw_cells(table: &Table, results: &ResultSet) -> Vec<CellCharts> {
     let mut cells: Vec<CellCharts> = table
         .cells
         .iter()
@@ -88,13 +88,13 @@ fn line(table: &Table, group: &Group, merged: Merged, overloaded: bool) -> Drawn
         samples: merged.histogram.len(),
         line: PercentileLine {
             color: color_of(table, arm),
-            merged: histogram::curve(&merged.histogram),
+            merged: histogram::percentile_curve(&merged.histogram),
             blocks: merged.blocks,
             overloaded,
         },
         over_time: TimeLine {
             color: color_of(table, arm),
-            points: merged.over_time.p99(),
+            points: merged.over_time.p99_points(),
             overloaded,
         },
         problems: merged.problems,
@@ -106,7 +106,7 @@ fn percentile_figure(drawn: &[Drawn]) -> Option<Figure> {
     let fewest = drawn.iter().map(|d| d.samples).min().unwrap_or(0);
     Some(Figure {
         title: format!("{} by percentile", of_log(&drawn[0].name)),
-        svg: chart::percentiles(&lines, &of_log(&drawn[0].name))?,
+        svg: chart::draw_percentiles(&lines, &of_log(&drawn[0].name))?,
         caption: format!(
             "Strong: all trials of an arm merged, at least {} samples. Faint: single trials. A \
              curve ends where fewer than 10 samples lie beyond.{}",
@@ -158,16 +158,18 @@ fn overload_caption(drawn: &[Drawn], so: &str) -> String {
 /// The first deciding throughput against the first deciding latency, where a cell
 /// has both.
 fn trade_off_figure(table: &Table, cell: &CellTable) -> Option<Figure> {
-    let throughput = cell.deciding().find(|c| c.better == Better::Higher)?;
+    let throughput = cell
+        .deciding_comparisons()
+        .find(|c| c.better == Better::Higher)?;
     let latency = cell
-        .deciding()
+        .deciding_comparisons()
         .find(|c| c.better == Better::Lower && c.unit == "ns")?;
     let points: Vec<TradeOff> = table
         .arms
         .iter()
         .filter_map(|arm| {
             let of = |metric: &str| {
-                let mut found = cell.deciding();
+                let mut found = cell.deciding_comparisons();
                 estimate(found.find(|c| c.metric == metric && c.arm == arm.name)?)
             };
             Some(TradeOff {
@@ -186,19 +188,19 @@ fn trade_off_figure(table: &Table, cell: &CellTable) -> Option<Figure> {
             "{} is at the crossing. Right is more throughput, down is less latency; the bars are \
              the intervals of both. Grey: changes below {} %.",
             throughput.baseline,
-            crate::quantity::percent(table.experiment.smallest_effect)
+            crate::quantity::format_percent(table.experiment.smallest_effect)
         ),
     })
 }
 
 /// The pictures of the scans over rates.
-pub fn scans(table: &Table) -> Vec<Figure> {
+pub fn draw_scans(table: &Table) -> Vec<Figure> {
     let scans = table.across.scans.iter();
     scans.filter_map(|scan| scan_figure(table, scan)).collect()
 }
 
 /// The pictures of what searches tried.
-pub fn searches(table: &Table, results: &ResultSet) -> Vec<Figure> {
+pub fn draw_searches(table: &Table, results: &ResultSet) -> Vec<Figure> {
     let searches = table.across.searches.iter();
     let figure = |search| search_figure(table, results, search);
     searches.filter_map(figure).collect()
@@ -225,7 +227,9 @@ fn tried_rates(results: &ResultSet, (cell, arm): (usize, usize), color: usize) -
         let place = &stored.trial.place;
         stored.trial.is_ok() && (place.cell, place.arm) == (cell, arm)
     });
-    let tried: Vec<Tried> = trials.flat_map(|stored| tried(&stored.dir)).collect();
+    let tried: Vec<Tried> = trials
+        .flat_map(|stored| read_attempts(&stored.dir))
+        .collect();
     let points = |held| {
         let tried = tried.iter().filter(|t| t.held == held);
         tried.map(|t| (t.rate_per_sec, t.quantile_ns)).collect()
@@ -251,7 +255,7 @@ fn scan_figure(table: &Table, scan: &Scan) -> Option<Figure> {
             "{}: {} over the offered rate",
             scan.workload, scan.measured.metric
         ),
-        svg: chart::rates(&lines, &scan.measured.metric)?,
+        svg: chart::draw_rates(&lines, &scan.measured.metric)?,
         caption: format!(
             "{} A hollow circle at the top is an overloaded rate, a vertical line the last rate \
              before the knee. No line joins points with an unmeasured rate between them.",
@@ -299,7 +303,7 @@ fn estimate(c: &Comparison) -> Option<Estimate> {
 }
 
 fn block_figures(table: &Table, cell: &CellTable) -> Vec<Figure> {
-    let deciding: Vec<&Comparison> = cell.deciding().collect();
+    let deciding: Vec<&Comparison> = cell.deciding_comparisons().collect();
     deciding
         .chunk_by(|a, b| a.metric == b.metric)
         .filter_map(|of_metric| block_figure(table, of_metric))
@@ -322,13 +326,13 @@ fn block_figure(table: &Table, comparisons: &[&Comparison]) -> Option<Figure> {
     let first = comparisons.first()?;
     Some(Figure {
         title: format!("{}, every block against {}", first.metric, first.baseline),
-        svg: chart::blocks(&arms, &first.metric, table.experiment.smallest_effect)?,
+        svg: chart::draw_blocks(&arms, &first.metric, table.experiment.smallest_effect)?,
         caption: format!(
             "One point a block, in the order of time; {}. Verdict and interval come from these \
              points. Grey: \
              changes below {} %.",
-            crate::words::direction(first.better),
-            crate::quantity::percent(table.experiment.smallest_effect)
+            crate::words::direction_word(first.better),
+            crate::quantity::format_percent(table.experiment.smallest_effect)
         ),
     })
 }

@@ -18,17 +18,17 @@ use results::ResultSet;
 use setup::Setup;
 
 pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError> {
-    let mut charts = charts::all(table, results);
+    let mut charts = charts::draw_cells(table, results);
     for (cell, charts) in charts.iter_mut().enumerate() {
         charts
             .percentiles
             .extend(workers::of_cell(table, results, cell));
         charts.blocks.extend(turns::of_cell(table, results, cell));
     }
-    let mut across = charts::scans(table);
-    across.extend(charts::searches(table, results));
-    across.extend(workers::across(table, results));
-    let mut page = view::page(table, charts, across, Setup::of(results));
+    let mut across = charts::draw_scans(table);
+    across.extend(charts::draw_searches(table, results));
+    across.extend(workers::draw_fairness(table, results));
+    let mut page = view::make_page(table, charts, across, Setup::from_results(results));
     page.sheets.extend(latencies::sheets(results));
     Ok(chart::renumber_clips(&page.render()?))
 }

@@ -5,7 +5,7 @@
 //! The axis is linear in ln(ratio) within about one smallest effect and
 //! logarithmic beyond (asinh), so that 2 % and a factor of four can both be seen.
 
-use crate::render::chart::tick;
+use crate::render::chart::tick_label;
 use crate::table::Comparison;
 
 /// Never narrower than this many smallest effects to each side.
@@ -41,7 +41,7 @@ pub struct Tick {
 
 impl Scale {
     /// Wide enough for all intervals, within reason.
-    pub fn fitting<'a>(comparisons: impl Iterator<Item = &'a Comparison>, effect: f64) -> Self {
+    pub fn fit_to<'a>(comparisons: impl Iterator<Item = &'a Comparison>, effect: f64) -> Self {
         let seen = comparisons.flat_map(|c| [c.low, c.ratio, c.high]).flatten();
         let farthest = seen.map(|ratio| ratio.ln().abs()).fold(0.0, f64::max);
         let effect = effect.ln_1p();
@@ -82,7 +82,7 @@ impl Scale {
         }
     }
 
-    pub fn plot(&self, c: &Comparison) -> IntervalPlot {
+    pub fn plot_interval(&self, c: &Comparison) -> IntervalPlot {
         let [low, centre, high] = self.ends(c);
         let (left, right) = (
             self.position_of_ln(-self.effect),
@@ -105,7 +105,7 @@ impl Scale {
     }
 
     /// Round changes, far enough apart for their labels.
-    pub fn ticks(&self) -> Vec<Tick> {
+    pub fn axis_ticks(&self) -> Vec<Tick> {
         const DOWN: [f64; 8] = [0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99];
         const UP: [f64; 8] = [10.0, 5.0, 2.0, 1.2, 1.1, 1.05, 1.02, 1.01];
         let mut ticks = self.spaced(&DOWN);
@@ -130,7 +130,7 @@ impl Scale {
             let from_middle = (at - 50.0).abs() >= APART;
             let from_last = ticks.last().is_none_or(|last| (last.0 - at).abs() >= APART);
             if from_edge && from_middle && from_last {
-                ticks.push((at, tick(*ratio)));
+                ticks.push((at, tick_label(*ratio)));
             }
         }
         ticks
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_changes_from_left_to_right() {
-        let labels: Vec<String> = SCALE.ticks().into_iter().map(|t| t.label).collect();
+        let labels: Vec<String> = SCALE.axis_ticks().into_iter().map(|t| t.label).collect();
         assert_eq!(labels, ["-50%", "-10%", "0", "+10%", "x2"]);
     }
 }

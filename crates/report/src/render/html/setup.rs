@@ -97,7 +97,7 @@ fn find_pages(directory: &Path, deep: usize, found: &mut Vec<PathBuf>) {
 }
 
 impl Setup {
-    pub fn of(results: &ResultSet) -> Setup {
+    pub fn from_results(results: &ResultSet) -> Setup {
         let cells = results.plan.cells.iter();
         Setup {
             cells: cells
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_command_is_shown_with_its_words() {
-        let command = Kind::new("command").with("argv", vec!["make", "-B"]);
+        let command = Kind::new("command").with_param("argv", vec!["make", "-B"]);
         assert_eq!(work(&Workload::new(command)), "command: `make -B`");
         assert_eq!(work(&Workload::new(Kind::new("wakeup"))), "wakeup");
     }

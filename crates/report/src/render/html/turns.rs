@@ -7,7 +7,7 @@ use crate::table::{CellTable, Comparison, Table};
 use model::turns::Span;
 use model::{Scale, Trial, Windows};
 use results::ResultSet;
-use results::turns::{Process, processes, scale};
+use results::turns::{Process, choose_scale, find_processes};
 use stats::randomization;
 use stats::safe_test::saturating_exp;
 
@@ -20,7 +20,7 @@ pub fn of_cell(table: &Table, results: &ResultSet, cell: usize) -> Vec<Figure> {
     let Some(of_cell) = table.cells.get(cell) else {
         return Vec::new();
     };
-    let deciding: Vec<&Comparison> = of_cell.deciding().collect();
+    let deciding: Vec<&Comparison> = of_cell.deciding_comparisons().collect();
     let by_metric = deciding.chunk_by(|a, b| a.metric == b.metric);
     by_metric
         .filter(|of_metric| of_metric.iter().any(|c| c.in_turns.is_some()))
@@ -45,7 +45,7 @@ fn of_metric_figures(
         let Some(arm) = arms.position(|arm| arm.name == comparison.arm) else {
             continue;
         };
-        let measured = processes(trials.iter().copied(), cell, arm, baseline);
+        let measured = find_processes(trials.iter().copied(), cell, arm, baseline);
         let dots = |points| BlockDots {
             color: color_of(table, &comparison.arm),
             name: comparison.arm.clone(),
@@ -70,10 +70,10 @@ fn of_metric_figures(
 
 /// The e-value after each pair, numbered from 1.
 fn e_values(processes: &[Process], metric: &str) -> Vec<(f64, f64)> {
-    let scale = scale(processes, metric);
+    let scale = choose_scale(processes, metric);
     let shifts = processes
         .iter()
-        .flat_map(|p| p.shifts(metric, Span::Whole, scale));
+        .flat_map(|p| p.pair_shifts(metric, Span::Whole, scale));
     let mut process = randomization::Process::default();
     let mut pairs = 0.0;
     shifts
@@ -88,7 +88,7 @@ fn e_values(processes: &[Process], metric: &str) -> Vec<(f64, f64)> {
 /// Ratios of each pair in the first and in the second half of its windows; none of a metric that is
 /// compared by differences.
 fn both_halves(processes: &[Process], metric: &str) -> Vec<(f64, f64)> {
-    if scale(processes, metric) == Scale::Difference {
+    if choose_scale(processes, metric) == Scale::Difference {
         return Vec::new();
     }
     let of_process = |process: &Process| {
@@ -128,7 +128,7 @@ fn process_figure(
     let arms: Vec<BlockDots> = in_it.collect();
     Some(Figure {
         title: format!("{metric} in turns, the first process"),
-        svg: chart::turns(&arms, turn_s, metric, unit)?,
+        svg: chart::draw_turns(&arms, turn_s, metric, unit)?,
         caption: format!(
             "One point a window, on the colour of the arm whose turn it was; at most the first \
              {MOST_TURNS} turns."
@@ -149,7 +149,7 @@ fn points(windows: &Windows, metric: &str, turn_s: f64) -> Vec<(f64, f64)> {
 fn evidence_figure(metric: &str, lines: &[BlockDots], bar: f64) -> Option<Figure> {
     Some(Figure {
         title: format!("{metric}: evidence after each pair"),
-        svg: chart::evidence(lines, bar)?,
+        svg: chart::draw_evidence(lines, bar)?,
         caption: format!(
             "The e-value against \u{201c}the label makes no difference\u{201d}, over all processes in \
              their order. The line is at {bar:.0}, which decides at the end of a process."
@@ -160,7 +160,7 @@ fn evidence_figure(metric: &str, lines: &[BlockDots], bar: f64) -> Option<Figure
 fn halves_figure(metric: &str, halves: &[BlockDots]) -> Option<Figure> {
     Some(Figure {
         title: format!("{metric}: first half against second half"),
-        svg: chart::halves(halves)?,
+        svg: chart::draw_halves(halves)?,
         caption: "One point a pair of windows. Where a change has no after-effect, points scatter \
                   about the line; all above or below it, something outlives the change."
             .to_owned(),

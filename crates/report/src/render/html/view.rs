@@ -3,9 +3,9 @@
 use super::charts::{CellCharts, Figure};
 use super::scale::{IntervalPlot, Scale, Tick};
 use super::setup::Setup;
-use crate::quantity::{percent, with_unit};
+use crate::quantity::{format_percent, with_unit};
 use crate::render::chart::COLORS;
-use crate::render::sheet::{Moved, Sheet, moved_in, of_sets, sheets};
+use crate::render::sheet::{Moved, Sheet, make_sheets, moved_in, of_sets};
 use crate::render::{arms, conclusion};
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Statement, Summary, Table};
 use crate::words;
@@ -143,7 +143,7 @@ pub struct MetricView {
     pub arms: Vec<(String, String)>,
 }
 
-pub fn page(
+pub fn make_page(
     table: &Table,
     cell_charts: Vec<CellCharts>,
     across: Vec<Figure>,
@@ -151,36 +151,39 @@ pub fn page(
 ) -> Page<'_> {
     let experiment = &table.experiment;
     let effect = experiment.smallest_effect;
-    let deciding = table.comparisons().filter(|c| c.deciding);
-    let scale = Scale::fitting(deciding, effect);
+    let deciding = table.all_comparisons().filter(|c| c.deciding);
+    let scale = Scale::fit_to(deciding, effect);
     let view = View { table, scale };
     let starred = table
-        .comparisons()
+        .all_comparisons()
         .any(|c| c.deciding && c.survives_ebh == Some(false));
     Page {
         title: experiment.question.as_deref().unwrap_or(&experiment.name),
         table,
         about: about(table),
         error_rate: words::error_rate(table),
-        definitions: arms::definitions(table)
+        definitions: arms::define_arms(table)
             .into_iter()
             .chain(arms::in_all(table))
             .collect(),
-        among: arms::among(table),
-        confidence: percent(experiment.confidence),
-        smallest_effect: percent(effect),
-        ticks: scale.ticks(),
+        among: arms::describe_ranking(table),
+        confidence: format_percent(experiment.confidence),
+        smallest_effect: format_percent(effect),
+        ticks: scale.axis_ticks(),
         nothing: words::nothing_measured(table),
         sequential: sequential(table),
         tallies: table.tallies.iter().map(|t| view.tally(t)).collect(),
-        serious: table.serious().map(notice).collect(),
+        serious: table.serious_notices().map(notice).collect(),
         notices: view.lesser_notices(),
         arms: table.arms.iter().map(|arm| view.arm(arm)).collect(),
         overview: view.overview(),
-        sheets: sheets(table).into_iter().chain(of_sets(table)).collect(),
+        sheets: make_sheets(table)
+            .into_iter()
+            .chain(of_sets(table))
+            .collect(),
         across,
         cells: view.cells(cell_charts),
-        trials: words::trials(&table.trials),
+        trials: words::count_trials(&table.trials),
         excluded: &table.excluded,
         excluded_by_kind: words::excluded_by_kind(&table.excluded),
         setup,
@@ -193,7 +196,7 @@ pub fn page(
 
 /// The parts of a text, and whether they are code, which is between backticks. A backtick
 /// without another is one.
-pub fn prose(text: &str) -> Vec<(bool, &str)> {
+pub fn split_code(text: &str) -> Vec<(bool, &str)> {
     let marks = text.matches('`').count();
     if marks % 2 == 1 {
         return vec![(false, text)];
@@ -208,9 +211,9 @@ fn about(table: &Table) -> String {
     format!(
         "{}, {}. {}. {}.",
         experiment.name,
-        words::created(experiment),
+        words::created_time(experiment),
         words::trials_and_time(table),
-        words::machine(table)
+        words::machine_line(table)
     )
 }
 
@@ -228,7 +231,7 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn tally(&self, tally: &crate::table::Tally) -> TallyView {
-        let mut parts = conclusion::parts(self.table, tally);
+        let mut parts = conclusion::sentence_parts(self.table, tally);
         if let Some(first) = parts.first_mut() {
             let rest = first.strip_prefix(tally.arm.as_str());
             *first = rest.unwrap_or(first).to_owned();
@@ -276,7 +279,7 @@ impl<'a> View<'a> {
         let rows = self.table.cells.iter().enumerate().map(|(index, cell)| {
             let of = |arm: &&str| {
                 let arm = *arm;
-                let found = cell.deciding().filter(move |c| c.arm == arm);
+                let found = cell.deciding_comparisons().filter(move |c| c.arm == arm);
                 found.map(|c| self.row(c)).collect()
             };
             OverviewRow {
@@ -306,9 +309,12 @@ impl<'a> View<'a> {
         CellView {
             id: cell_id(index),
             name: &cell.title,
-            rows: self.rows(cell.deciding()),
-            further: self.rows(cell.further()),
-            further_differ: cell.further().filter(|c| c.verdict.is_call()).count(),
+            rows: self.rows(cell.deciding_comparisons()),
+            further: self.rows(cell.further_comparisons()),
+            further_differ: cell
+                .further_comparisons()
+                .filter(|c| c.verdict.is_call())
+                .count(),
             charts,
             moved: moved_in(self.table, &cell.name),
             metrics: shown.into_iter().map(metric).collect(),
@@ -319,7 +325,7 @@ impl<'a> View<'a> {
 
     fn rows<'b>(&self, comparisons: impl Iterator<Item = &'b Comparison>) -> Vec<RowView> {
         let comparisons: Vec<&Comparison> = comparisons.collect();
-        let notes = words::notes(&comparisons);
+        let notes = words::row_notes(&comparisons);
         let mut rows: Vec<RowView> = comparisons.iter().map(|c| self.row(c)).collect();
         for (row, notes) in rows.iter_mut().zip(notes) {
             row.notes = notes;
@@ -335,7 +341,7 @@ impl<'a> View<'a> {
         RowView {
             metric: c.metric.clone(),
             first: false,
-            direction: words::direction(c.better),
+            direction: words::direction_word(c.better),
             arrow: match c.better {
                 Better::Higher => "\u{2191}",
                 Better::Lower => "\u{2193}",
@@ -345,16 +351,18 @@ impl<'a> View<'a> {
             color: color_of(self.table, &c.arm),
             aa: c.aa,
             levels: c.baseline_level.map(unit).zip(c.arm_level.map(unit)),
-            change: c.change().unwrap_or_else(|| "\u{2013}".to_owned()),
-            interval: c.interval().unwrap_or_else(|| "no interval".to_owned()),
-            plot: self.scale.plot(c),
+            change: c.format_change().unwrap_or_else(|| "\u{2013}".to_owned()),
+            interval: c
+                .format_interval()
+                .unwrap_or_else(|| "no interval".to_owned()),
+            plot: self.scale.plot_interval(c),
             verdict: c.verdict.as_str(),
             blocks_in_all: c
                 .blocks_needed
                 .map(|needed| format!("about {needed} blocks in all")),
             marked: words::marked_verdict(c),
-            meaning: words::meaning(c, self.table.experiment.smallest_effect),
-            blocks: words::blocks(c),
+            meaning: words::verdict_meaning(c, self.table.experiment.smallest_effect),
+            blocks: words::blocks_word(c),
             evidence: words::strength_of(c),
             notes: Vec::new(),
         }
@@ -367,7 +375,7 @@ fn cell_id(index: usize) -> String {
 
 fn notice(notice: &Notice) -> NoticeView {
     NoticeView {
-        severity: words::severity(notice.severity),
+        severity: words::severity_word(notice.severity),
         what: notice.what.clone(),
         remedy: notice.remedy.clone(),
         trials: words::notice_trials(notice),
@@ -386,7 +394,7 @@ fn metric(row: &MetricRow) -> MetricView {
     };
     MetricView {
         metric: row.metric.clone(),
-        direction: words::direction(row.better),
+        direction: words::direction_word(row.better),
         judged: row.better != Better::Neither,
         arms: row.arms.iter().map(cell).collect(),
     }

@@ -5,7 +5,7 @@
 use super::charts::Figure;
 use super::view::color_of;
 use crate::render::chart::{self, Estimate, Labelled, Pair, Place, Series};
-use crate::table::across::{GeometricMean, counted, fairness_by_count, geometric_mean};
+use crate::table::across::{GeometricMean, counted_trials, fairness_by_count, geometric_mean};
 use crate::table::{ArmInfo, Table};
 use results::ResultSet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,7 +118,7 @@ fn of_time(arms: &[Arm], sets: &[String], time: Time) -> impl Iterator<Item = Fi
 }
 
 /// The fairness of each arm over the number of workers, for every workload with several numbers.
-pub fn across(table: &Table, results: &ResultSet) -> Vec<Figure> {
+pub fn draw_fairness(table: &Table, results: &ResultSet) -> Vec<Figure> {
     let found = fairness_by_count(results).into_iter();
     found
         .filter_map(|of| fairness(table, &of.workload, &of.arms))
@@ -140,7 +140,7 @@ fn fairness(table: &Table, workload: &str, arms: &[ByCount]) -> Option<Figure> {
     });
     Some(Figure {
         title: format!("{workload}: fairness over the number of workers of each set"),
-        svg: chart::labelled(
+        svg: chart::draw_labelled(
             &series.collect::<Vec<_>>(),
             &Labelled {
                 x: "workers of each set",
@@ -207,7 +207,7 @@ fn entitled(arms: &[Arm], sets: &[String], time: Time, alpha: f64) -> Option<Fig
     });
     Some(Figure {
         title: "Work of each set beside what it is entitled to".to_owned(),
-        svg: chart::pairs(&places.collect::<Vec<_>>(), WORK.unit)?,
+        svg: chart::draw_pairs(&places.collect::<Vec<_>>(), WORK.unit)?,
         caption: "Faint: the max-min fair share by the weights of the threads. Strong: what all \
                   workers of the set got. Geometric means over the trials, with intervals where there \
                   are trials enough; the plain mean of a set that got nothing in one. Higher than the \
@@ -375,7 +375,7 @@ fn figure(
     let points: usize = series.iter().map(|line| line.points.len()).sum();
     let step = points.div_ceil(MOST_POINTS);
     if step <= 1 {
-        let svg = chart::labelled(series, &of)?;
+        let svg = chart::draw_labelled(series, &of)?;
         return Some(Figure {
             title,
             svg,
@@ -389,7 +389,7 @@ fn figure(
     let fewer: Vec<Series> = series.iter().map(|line| thinned(line, step)).collect();
     Some(Figure {
         title,
-        svg: chart::labelled(&fewer, &of)?,
+        svg: chart::draw_labelled(&fewer, &of)?,
         caption: format!("{caption} Each point is the mean of {step} intervals."),
     })
 }
@@ -399,7 +399,7 @@ fn thinned(line: &Series, step: usize) -> Series {
     let mean = |points: &[(f64, Estimate)]| {
         let sum: f64 = points.iter().map(|(_, rate)| rate.ratio).sum();
         let end = points.last().map_or(0.0, |(end, _)| *end);
-        (end, Estimate::exact(sum / points.len() as f64))
+        (end, Estimate::without_interval(sum / points.len() as f64))
     };
     Series {
         color: line.color,
@@ -425,7 +425,7 @@ fn means(
     }
     let points = sums.into_iter().map(|(interval, (sum, count))| {
         let end = (f64::from(interval) + 1.0) * seconds;
-        (end, Estimate::exact(sum / count))
+        (end, Estimate::without_interval(sum / count))
     });
     points.collect()
 }
@@ -455,7 +455,7 @@ fn trials(
     arm: usize,
     read: fn(&Path) -> Vec<Row>,
 ) -> Vec<BTreeMap<String, SetWork>> {
-    let sets = counted(results, cell, arm).map(|stored| by_set(&read(&stored.dir)));
+    let sets = counted_trials(results, cell, arm).map(|stored| by_set(&read(&stored.dir)));
     sets.filter(|sets| !sets.is_empty()).collect()
 }
 

@@ -3,8 +3,8 @@
 //! good; behind that the interval and the verdict. Then the raw data of one benchmark. The whole mail
 //! has the signs of this table.
 
-use crate::columns::{Align, Columns, plain, wrap};
-use crate::quantity::{count, signed_with_unit, with_unit};
+use crate::columns::{Align, Columns, plain_line, wrap_text};
+use crate::quantity::{format_count, signed_with_unit, with_unit};
 use crate::table::{BlockPoint, Comparison, Table};
 use crate::words;
 use model::Better;
@@ -15,8 +15,8 @@ const INDENT: usize = 2;
 const DIGITS: usize = 5;
 
 /// The lines of the tables, one for each arm and deciding metric; none without a comparison.
-pub fn lines(table: &Table, width: usize) -> Vec<String> {
-    let all: Vec<&Comparison> = table.comparisons().filter(|c| c.deciding).collect();
+pub fn table_lines(table: &Table, width: usize) -> Vec<String> {
+    let all: Vec<&Comparison> = table.all_comparisons().filter(|c| c.deciding).collect();
     let mut lines = Vec::new();
     let mut done: Vec<(&str, &str)> = Vec::new();
     for first in &all {
@@ -35,7 +35,7 @@ pub fn lines(table: &Table, width: usize) -> Vec<String> {
         let meaning = "compare%: (1 - c/b) * 100 where lower is better, else (c/b - 1) * 100, so + is \
                        better, here and in all tables; c/b is the geometric mean over the blocks, and the interval is its \
                        own. std%: standard deviation of the trials in percent of their mean, ddof 0.";
-        lines.extend(wrap(meaning, width, 0, 0));
+        lines.extend(wrap_text(meaning, width, 0, 0));
         lines.push(String::new());
         lines.extend(raw(first, &all, width));
     }
@@ -53,9 +53,9 @@ fn one(rows: &[&Comparison], width: usize) -> Vec<String> {
         ("verdict", Align::Left),
     ]);
     rows.iter().for_each(|c| columns.push(row(c)));
-    let widths = columns.widths(0, width, &[0, 1]);
+    let widths = columns.fit_widths(0, width, &[0, 1]);
     let c = rows[0];
-    let direction = words::direction(c.better);
+    let direction = words::direction_word(c.better);
     let title = format!(
         "{} ({direction}): {} against {}, {}",
         c.metric,
@@ -63,9 +63,9 @@ fn one(rows: &[&Comparison], width: usize) -> Vec<String> {
         c.baseline,
         levels_and_blocks(rows)
     );
-    let mut lines = wrap(&plain(&title), width, 0, INDENT);
-    lines.push(columns.head(0, &widths));
-    lines.extend(columns.rows(0, &widths, |_, text| text));
+    let mut lines = wrap_text(&plain_line(&title), width, 0, INDENT);
+    lines.push(columns.head_line(0, &widths));
+    lines.extend(columns.row_lines(0, &widths, |_, text| text));
     lines
 }
 
@@ -82,7 +82,7 @@ fn levels_and_blocks(rows: &[&Comparison]) -> String {
     let fewest = rows.iter().map(|c| c.blocks).min().unwrap_or(0);
     let most = rows.iter().map(|c| c.blocks).max().unwrap_or(0);
     match fewest == most {
-        true => format!("{level}, {}", count(most, "block")),
+        true => format!("{level}, {}", format_count(most, "block")),
         false => format!("{level}, {fewest} to {most} blocks"),
     }
 }
@@ -119,7 +119,7 @@ fn of_difference(c: &Comparison) -> Vec<String> {
         c.workload.clone(),
         c.load.clone(),
         level(c.baseline_level),
-        gain(c).unwrap_or_else(none),
+        format_gain(c).unwrap_or_else(none),
         gain_interval(c).unwrap_or_else(none),
         words::marked_verdict(c),
     ]
@@ -137,7 +137,7 @@ fn figures(c: &Comparison) -> Vec<[f64; 2]> {
 }
 
 /// Gain of a change: `+25.1%` where the figure is a quarter lower and lower is better, or `-200 us`.
-pub fn gain(c: &Comparison) -> Option<String> {
+pub fn format_gain(c: &Comparison) -> Option<String> {
     match &c.difference {
         Some(found) => Some(signed_with_unit(sign(c.better) * found.value, &c.unit)),
         None => c
@@ -181,8 +181,8 @@ fn gain_percent(better: Better, ratio: f64) -> f64 {
 
 /// Standard deviation in percent of the mean, of these values alone (ddof 0).
 fn std_percent(values: &[f64]) -> Option<f64> {
-    let moments = Moments::of(values);
-    let variance = moments.squares() / f64::from(moments.count());
+    let moments = Moments::from_values(values);
+    let variance = moments.squared_deviations() / f64::from(moments.count());
     let std = variance.sqrt() / moments.mean() * 100.0;
     std.is_finite().then_some(std)
 }
@@ -193,12 +193,12 @@ fn raw(first: &Comparison, all: &[&Comparison], width: usize) -> Vec<String> {
         "Raw data of {} in {} {}, {}, block by block (of all: --format csv):",
         first.metric, first.workload, first.load, first.unit
     );
-    let mut lines = wrap(&plain(&head), width, 0, INDENT);
+    let mut lines = wrap_text(&plain_line(&head), width, 0, INDENT);
     let mut add = |arm: &str, of: usize, c: &Comparison| {
         let values = figures(c).into_iter().map(|both| figure(both[of]));
         let values = values.collect::<Vec<_>>().join(" ");
-        lines.extend(wrap(
-            &format!("{}: {values}", plain(arm)),
+        lines.extend(wrap_text(
+            &format!("{}: {values}", plain_line(arm)),
             width,
             INDENT,
             2 * INDENT,

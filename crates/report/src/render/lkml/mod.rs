@@ -3,8 +3,8 @@
 
 mod classic;
 
-use crate::columns::{Align, Columns, plain, wrap, wrap_with_remedy};
-use crate::quantity::{percent, with_unit};
+use crate::columns::{Align, Columns, plain_line, wrap_text, wrap_with_remedy};
+use crate::quantity::{format_percent, with_unit};
 use crate::render::arms;
 use crate::table::{CellTable, Comparison, Table};
 use crate::words;
@@ -15,24 +15,26 @@ const INDENT: usize = 2;
 pub fn render(table: &Table) -> String {
     let mut lines = Vec::new();
     if let Some(question) = &table.experiment.question {
-        lines.extend(wrap(question, WIDTH, 0, 0));
+        lines.extend(wrap_text(question, WIDTH, 0, 0));
         lines.push(String::new());
     }
     lines.extend(head(table));
     lines.push(String::new());
-    for sentence in words::summary(table) {
-        lines.extend(wrap(&sentence, WIDTH, 0, 2));
+    for sentence in words::summary_sentences(table) {
+        lines.extend(wrap_text(&sentence, WIDTH, 0, 2));
     }
     match &table.across.sequential {
-        Some(sequential) => lines.extend(super::imported::tables(table, sequential, WIDTH)),
+        Some(sequential) => {
+            lines.extend(super::imported::benchmark_tables(table, sequential, WIDTH))
+        }
         None => {
-            lines.extend(classic::lines(table, WIDTH));
+            lines.extend(classic::table_lines(table, WIDTH));
             lines.extend(table.cells.iter().flat_map(|c| cell(table, c)));
         }
     }
     if let Some(certificate) = &table.across.certificate {
         lines.push(String::new());
-        lines.extend(certificate.text().lines().map(str::to_owned));
+        lines.extend(certificate.to_text().lines().map(str::to_owned));
     }
     lines.extend(foot(table));
     let mut text = lines.join("\n");
@@ -42,10 +44,10 @@ pub fn render(table: &Table) -> String {
 
 fn head(table: &Table) -> Vec<String> {
     let experiment = &table.experiment;
-    let mut entries = vec![("Machine", words::machine(table))];
+    let mut entries = vec![("Machine", words::machine_line(table))];
     for arm in &table.arms {
         let label = if arm.baseline { "Baseline" } else { "Arm" };
-        let named = match arms::definition(table, arm) {
+        let named = match arms::define_arm(table, arm) {
             None => arm.name.clone(),
             Some(what) => format!("{}: {what}", arm.name),
         };
@@ -59,25 +61,25 @@ fn head(table: &Table) -> Vec<String> {
             "every arm once in each block, in random order (seed {}); c/b: geometric mean over \
              the blocks, with an anytime-valid {} % interval; schedlab {}",
             experiment.seed,
-            percent(experiment.confidence),
+            format_percent(experiment.confidence),
             experiment.tool_version
         ),
     };
     entries.push(("Method", method));
-    let entry = |(label, text): (&str, String)| wrap(&format!("{label}: {text}"), WIDTH, 0, 2);
+    let entry = |(label, text): (&str, String)| wrap_text(&format!("{label}: {text}"), WIDTH, 0, 2);
     entries.into_iter().flat_map(entry).collect()
 }
 
 /// Lines about a cell that the tables above do not have.
 fn cell(table: &Table, cell: &CellTable) -> Vec<String> {
-    let mut lines = vec![String::new(), plain(&cell.name)];
+    let mut lines = vec![String::new(), plain_line(&cell.name)];
     if let Some(missing) = words::cell_not_measured(cell) {
-        lines.extend(wrap(&missing, WIDTH, INDENT, 2 * INDENT));
+        lines.extend(wrap_text(&missing, WIDTH, INDENT, 2 * INDENT));
     } else if cell.comparisons.is_empty() {
         let columns = medians(cell);
-        let widths = columns.widths(INDENT, WIDTH, &[0]);
-        lines.push(columns.head(INDENT, &widths));
-        lines.extend(columns.rows(INDENT, &widths, |_, text| text));
+        let widths = columns.fit_widths(INDENT, WIDTH, &[0]);
+        lines.push(columns.head_line(INDENT, &widths));
+        lines.extend(columns.row_lines(INDENT, &widths, |_, text| text));
     } else {
         match verdicts(table, cell) {
             rows if rows.is_empty() => return Vec::new(),
@@ -89,12 +91,14 @@ fn cell(table: &Table, cell: &CellTable) -> Vec<String> {
 
 /// Metrics that do not decide and differ: a line for each, and its arms below it.
 fn verdicts(table: &Table, cell: &CellTable) -> Vec<String> {
-    let differing = cell.further().filter(|c| c.verdict.is_call() && !c.aa);
+    let differing = cell
+        .further_comparisons()
+        .filter(|c| c.verdict.is_call() && !c.aa);
     let shown: Vec<&Comparison> = differing.collect();
     if shown.is_empty() {
         return Vec::new();
     }
-    let interval_head = format!("{} % interval", percent(table.experiment.confidence));
+    let interval_head = format!("{} % interval", format_percent(table.experiment.confidence));
     let mut columns = Columns::new(&[
         ("", Align::Left),
         ("gain", Align::Right),
@@ -103,10 +107,13 @@ fn verdicts(table: &Table, cell: &CellTable) -> Vec<String> {
         ("n", Align::Right),
     ]);
     shown.iter().for_each(|c| columns.push(row(c)));
-    let widths = columns.widths(2 * INDENT, WIDTH, &[0]);
-    let mut lines = vec![columns.head(2 * INDENT, &widths)];
+    let widths = columns.fit_widths(2 * INDENT, WIDTH, &[0]);
+    let mut lines = vec![columns.head_line(2 * INDENT, &widths)];
     let mut metric = "";
-    for (row, c) in columns.rows(2 * INDENT, &widths, |_, text| text).zip(shown) {
+    for (row, c) in columns
+        .row_lines(2 * INDENT, &widths, |_, text| text)
+        .zip(shown)
+    {
         if c.metric != metric {
             lines.push(metric_line(c));
             metric = &c.metric;
@@ -118,18 +125,18 @@ fn verdicts(table: &Table, cell: &CellTable) -> Vec<String> {
 
 /// `  wakeup_p99 (lower is better), default 130 us`.
 fn metric_line(c: &Comparison) -> String {
-    let direction = words::direction(c.better);
+    let direction = words::direction_word(c.better);
     let level = c.baseline_level.map(|level| with_unit(level, &c.unit));
     let level = level.unwrap_or_else(|| "without figures".to_owned());
     let line = format!("{} ({direction}), {} {level}", c.metric, c.baseline);
-    format!("  {}", plain(&line))
+    format!("  {}", plain_line(&line))
 }
 
 fn row(c: &Comparison) -> Vec<String> {
     let none = || "-".to_owned();
     vec![
         c.arm.clone(),
-        classic::gain(c).unwrap_or_else(none),
+        classic::format_gain(c).unwrap_or_else(none),
         classic::gain_interval(c).unwrap_or_else(none),
         words::marked_verdict(c),
         c.blocks.to_string(),
@@ -155,16 +162,19 @@ fn medians(cell: &CellTable) -> Columns {
 
 fn foot(table: &Table) -> Vec<String> {
     let mut lines = Vec::new();
-    if table.comparisons().any(|c| c.survives_ebh == Some(false)) {
+    if table
+        .all_comparisons()
+        .any(|c| c.survives_ebh == Some(false))
+    {
         let meaning = words::not_surviving(&table.experiment);
         lines.push(String::new());
-        lines.extend(wrap(&format!("* {meaning}"), WIDTH, 0, 2));
+        lines.extend(wrap_text(&format!("* {meaning}"), WIDTH, 0, 2));
     }
     if !table.warnings.is_empty() {
         lines.push(String::new());
     }
     for notice in &table.warnings {
-        let severity = words::severity(notice.severity);
+        let severity = words::severity_word(notice.severity);
         let text = format!("{severity}: {}", notice.what);
         lines.extend(wrap_with_remedy(&text, &notice.remedy, WIDTH, 0, 2));
     }

@@ -1,8 +1,8 @@
 //! Heat maps: changes over two parameters of an arm.
 
 use super::{Sheet, SheetCell, SheetRow, no_interval, tint};
-use crate::quantity::{change, factor};
-use crate::render::chart::tick;
+use crate::quantity::{format_change, format_factor};
+use crate::render::chart::tick_label;
 use crate::table::across::Grid;
 use crate::table::across::grid::GridPoint;
 use crate::table::{Table, Verdict};
@@ -62,14 +62,14 @@ fn form(grid: &Grid) -> fn(f64) -> String {
     let points = grid.rows.iter().flat_map(|row| row.points.iter().flatten());
     let mut ratios = points.filter_map(|point| point.ratio);
     match ratios.any(|ratio| !(0.5..2.0).contains(&ratio)) {
-        true => factor,
-        false => change,
+        true => format_factor,
+        false => format_change,
     }
 }
 
 fn heat(point: Option<&GridPoint>, better: Better, form: fn(f64) -> String) -> SheetCell {
     let Some(point) = point else {
-        return SheetCell::missing();
+        return SheetCell::missing_value();
     };
     SheetCell {
         text: point.ratio.map_or_else(|| "-".to_owned(), form),
@@ -86,7 +86,7 @@ fn heat(point: Option<&GridPoint>, better: Better, form: fn(f64) -> String) -> S
 fn scale(better: Better) -> Vec<SheetCell> {
     const STEPS: [f64; 9] = [0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0];
     let step = |ratio: f64| SheetCell {
-        text: tick(ratio),
+        text: tick_label(ratio),
         tint: tint(ratio, better, FULL_HEAT),
         sure: true,
         ..SheetCell::default()

@@ -1,7 +1,7 @@
 //! Slowdowns by what runs beside the load.
 
 use super::{Sheet, SheetCell, SheetRow, no_interval, tint};
-use crate::quantity::factor;
+use crate::quantity::format_factor;
 use crate::table::across::interference::Slowdown;
 use crate::table::across::{Interference, Measured};
 use model::Better;
@@ -18,7 +18,7 @@ pub fn of_interference(matrix: &Interference) -> Sheet {
         labels.extend(placed.then(|| row.placement.clone().unwrap_or_default()));
         let cells = row.arms.iter().map(|slowdown| match slowdown {
             Some(slowdown) => slowed(slowdown, &matrix.measured),
-            None => SheetCell::missing(),
+            None => SheetCell::missing_value(),
         });
         SheetRow {
             labels,
@@ -58,15 +58,15 @@ fn interference_caption(matrix: &Interference) -> String {
 }
 
 fn slowed(slowdown: &Slowdown, measured: &Measured) -> SheetCell {
-    let ends = slowdown.ends();
+    let ends = slowdown.factor_interval();
     let of = match slowdown.metric == measured.metric {
         true => "",
         false => " goodput",
     };
     SheetCell {
-        text: format!("{}{of}", factor(slowdown.factor())),
+        text: format!("{}{of}", format_factor(slowdown.factor())),
         detail: match ends {
-            Some((low, high)) => format!("[{}, {}]", factor(low), factor(high)),
+            Some((low, high)) => format!("[{}, {}]", format_factor(low), format_factor(high)),
             None => no_interval(slowdown.blocks),
         },
         tint: tint(slowdown.factor(), Better::Lower, FULL_SLOWDOWN),

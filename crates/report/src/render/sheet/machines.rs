@@ -1,7 +1,7 @@
 //! Comparisons on each machine of merged runs.
 
-use super::{Sheet, SheetCell, SheetRow, detail, plain, tint};
-use crate::quantity::{change, interval};
+use super::{Sheet, SheetCell, SheetRow, detail, plain_cell, tint};
+use crate::quantity::{format_change, format_interval};
 use crate::shift::Shift;
 use crate::table::across::ByMachine;
 use crate::table::across::machines::OnMachine;
@@ -91,14 +91,18 @@ fn comparison<'a>(cell: &'a CellTable, by: &ByMachine) -> Option<&'a Comparison>
 fn of_one(on: &OnMachine, better: Better) -> SheetCell {
     let differs = if on.differs { "!" } else { "" };
     if let Some(difference) = &on.difference {
-        let said = format!("{} {}{differs}", difference.change(), on.verdict.as_str());
-        return plain(said, difference.interval().unwrap_or_default());
+        let said = format!(
+            "{} {}{differs}",
+            difference.format_change(),
+            on.verdict.as_str()
+        );
+        return plain_cell(said, difference.format_interval().unwrap_or_default());
     }
     let Some(ratio) = on.ratio else {
-        return SheetCell::missing();
+        return SheetCell::missing_value();
     };
     SheetCell {
-        text: format!("{} {}{differs}", change(ratio), on.verdict.as_str()),
+        text: format!("{} {}{differs}", format_change(ratio), on.verdict.as_str()),
         detail: detail(on.low.zip(on.high), on.blocks),
         tint: match on.verdict {
             Verdict::Better | Verdict::Worse => tint(ratio, better, FULL),
@@ -112,7 +116,7 @@ fn of_one(on: &OnMachine, better: Better) -> SheetCell {
 fn of_many(machines: &[OnMachine]) -> [SheetCell; 6] {
     let count = |verdict: Verdict| {
         let same = machines.iter().filter(|on| on.verdict == verdict);
-        plain(same.count().to_string(), String::new())
+        plain_cell(same.count().to_string(), String::new())
     };
     let value = |on: &OnMachine| match &on.difference {
         Some(difference) => Some(difference.value),
@@ -121,11 +125,11 @@ fn of_many(machines: &[OnMachine]) -> [SheetCell; 6] {
     let measured = || machines.iter().filter_map(|on| Some((value(on)?, on)));
     let end = |found: Option<(f64, &OnMachine)>| match found {
         Some((value, on)) => {
-            let difference = on.difference.as_ref().map(Shift::change);
-            let said = difference.unwrap_or_else(|| change(value));
-            plain(said, on.machine.clone())
+            let difference = on.difference.as_ref().map(Shift::format_change);
+            let said = difference.unwrap_or_else(|| format_change(value));
+            plain_cell(said, on.machine.clone())
         }
-        None => SheetCell::missing(),
+        None => SheetCell::missing_value(),
     };
     [
         count(Verdict::Better),
@@ -140,12 +144,12 @@ fn of_many(machines: &[OnMachine]) -> [SheetCell; 6] {
 /// `-2.9% [-9.7%, +4.4%]`.
 fn over(by: &ByMachine) -> SheetCell {
     let Some(mean) = by.over_machines else {
-        return SheetCell::missing();
+        return SheetCell::missing_value();
     };
     let ends = mean.low.zip(mean.high);
-    let ends = ends.map(|(low, high)| format!(" {}", interval(low, high)));
-    plain(
-        change(mean.value) + &ends.unwrap_or_default(),
+    let ends = ends.map(|(low, high)| format!(" {}", format_interval(low, high)));
+    plain_cell(
+        format_change(mean.value) + &ends.unwrap_or_default(),
         String::new(),
     )
 }

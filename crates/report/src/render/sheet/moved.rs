@@ -1,7 +1,7 @@
 //! Counters that moved with a call, and those that did not.
 
-use super::{Sheet, SheetRow, detail, plain};
-use crate::quantity::{change, with_unit};
+use super::{Sheet, SheetRow, detail, plain_cell};
+use crate::quantity::{format_change, with_unit};
 use crate::table::Table;
 use crate::table::why::{Change, Companion, Kind, Why};
 
@@ -20,7 +20,7 @@ pub struct Moved {
 }
 
 /// Counters that moved beside a call, for each such call, in the order of the cells.
-pub fn moved(table: &Table) -> Vec<Moved> {
+pub fn moved_counters(table: &Table) -> Vec<Moved> {
     table.across.why.iter().map(of_why).collect()
 }
 
@@ -58,7 +58,7 @@ fn followers(why: &Why, place: &str, together: &[&Companion]) -> Sheet {
             .map_or_else(String::new, |tau| format!("{tau:+.2}"));
         SheetRow {
             labels: vec![companion.counter.clone()],
-            cells: vec![plain(text, detail), plain(tau, String::new())],
+            cells: vec![plain_cell(text, detail), plain_cell(tau, String::new())],
         }
     });
     Sheet {
@@ -89,7 +89,7 @@ fn change_of(companion: &Companion) -> (String, String) {
         false => format!("+{}", with_unit(value, unit)),
     };
     match companion.change {
-        Change::Ratio(e) => (change(e.mean), detail(e.interval, companion.blocks)),
+        Change::Ratio(e) => (format_change(e.mean), detail(e.interval, companion.blocks)),
         Change::Difference(e) => (
             signed(e.mean),
             e.interval.map_or_else(String::new, |(low, high)| {

@@ -1,6 +1,6 @@
 //! Latency over the load, and the knee.
 
-use super::{Sheet, SheetCell, SheetRow, no_interval, plain};
+use super::{Sheet, SheetCell, SheetRow, no_interval, plain_cell};
 use crate::quantity::with_unit;
 use crate::table::across::Scan;
 use crate::table::across::scan::{KNEE, ScanArm, ScanPoint};
@@ -22,7 +22,9 @@ pub fn of_scan(scan: &Scan) -> Sheet {
     rates.dedup();
     let cell = |points: &[ScanPoint], rate: f64| {
         let found = points.iter().find(|p| p.rate_per_sec == rate);
-        found.map_or_else(SheetCell::missing, |p| scanned(p, &scan.measured.unit))
+        found.map_or_else(SheetCell::missing_value, |p| {
+            scanned(p, &scan.measured.unit)
+        })
     };
     let mut rows: Vec<SheetRow> = rates
         .iter()
@@ -40,7 +42,7 @@ pub fn of_scan(scan: &Scan) -> Sheet {
             "{}: {} over the offered rate",
             scan.workload, scan.measured.metric
         ),
-        caption: caption(),
+        caption: scan_caption(),
         labels: vec!["offered".to_owned()],
         columns: arms.iter().map(|arm| arm.arm.clone()).collect(),
         rows,
@@ -49,7 +51,7 @@ pub fn of_scan(scan: &Scan) -> Sheet {
 }
 
 /// Caption of a scan, for its table and its picture.
-pub fn caption() -> String {
+pub fn scan_caption() -> String {
     format!(
         "Geometric mean of the blocks, with its t-interval where the blocks are enough for one. \
          Overloaded: the load was not carried, \
@@ -61,13 +63,13 @@ pub fn caption() -> String {
 fn scanned(point: &ScanPoint, unit: &str) -> SheetCell {
     let value = with_unit(point.latency.value, unit);
     if point.overloaded {
-        return plain("overloaded".to_owned(), format!("a queue of {value}"));
+        return plain_cell("overloaded".to_owned(), format!("a queue of {value}"));
     }
     let detail = match point.latency.low.zip(point.latency.high) {
         Some((low, high)) => format!("{} to {}", with_unit(low, unit), with_unit(high, unit)),
         None => no_interval(point.latency.blocks),
     };
-    plain(value, detail)
+    plain_cell(value, detail)
 }
 
 fn knee(arm: &ScanArm) -> SheetCell {
@@ -77,15 +79,15 @@ fn knee(arm: &ScanArm) -> SheetCell {
     match (last, beyond, hole) {
         (Some(last), Some(beyond), _) => {
             let text = format!("{} to {}", format_rate(last), format_rate(beyond));
-            plain(text, String::new())
+            plain_cell(text, String::new())
         }
-        (None, Some(_), Some(hole)) => plain(
+        (None, Some(_), Some(hole)) => plain_cell(
             format!("not measured at {}", format_rate(*hole)),
             String::new(),
         ),
         (None, Some(beyond), None) => {
-            plain(format!("below {}", format_rate(beyond)), String::new())
+            plain_cell(format!("below {}", format_rate(beyond)), String::new())
         }
-        _ => plain("not reached".to_owned(), String::new()),
+        _ => plain_cell("not reached".to_owned(), String::new()),
     }
 }

@@ -1,7 +1,7 @@
 //! The highest rate of each arm.
 
-use super::{Sheet, SheetRow, plain};
-use crate::quantity::{percent, with_unit};
+use super::{Sheet, SheetRow, plain_cell};
+use crate::quantity::{format_percent, with_unit};
 use crate::table::across::Search;
 use crate::table::across::search::SearchArm;
 
@@ -11,10 +11,10 @@ pub fn of_search(search: &Search, confidence: f64) -> Sheet {
         cells: search
             .arms
             .iter()
-            .map(|arm| plain(cell(arm), String::new()))
+            .map(|arm| plain_cell(cell(arm), String::new()))
             .collect(),
     };
-    let interval = format!("{} % interval", percent(confidence));
+    let interval = format!("{} % interval", format_percent(confidence));
     let mut rows = vec![
         row("highest rate".to_owned(), highest_rate),
         row(interval, rate_interval),

@@ -1,7 +1,7 @@
 //! The table that is posted to mailing lists: levels with their spread, and changes.
 
-use super::{Sheet, SheetCell, SheetRow, plain};
-use crate::quantity::{change, interval, percent, with_unit};
+use super::{Sheet, SheetCell, SheetRow, plain_cell};
+use crate::quantity::{format_change, format_interval, format_percent, with_unit};
 use crate::table::across::Sequential;
 use crate::table::across::sequential::{Level, Row};
 use crate::table::{ArmInfo, Table};
@@ -16,7 +16,7 @@ pub fn of_sequential(table: &Table, sequential: &Sequential) -> Vec<Sheet> {
     }
     let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
     for row in &sequential.rows {
-        let title = format!("{} {}", row.benchmark(), row.measured.metric);
+        let title = format!("{} {}", row.benchmark_name(), row.measured.metric);
         match groups.iter_mut().find(|(known, _)| *known == title) {
             Some((_, rows)) => rows.push(row),
             None => groups.push((title, vec![row])),
@@ -50,7 +50,7 @@ fn beside_baseline(table: &Table, title: &str, rows: &[&Row], arm: usize) -> She
         }
         let cell = row
             .cell
-            .strip_prefix(row.benchmark())
+            .strip_prefix(row.benchmark_name())
             .unwrap_or(&row.cell)
             .trim_matches([',', ' ']);
         let cell = if cell.is_empty() { &row.cell } else { cell };
@@ -61,7 +61,10 @@ fn beside_baseline(table: &Table, title: &str, rows: &[&Row], arm: usize) -> She
     });
     let mut columns = vec![table.arms[baseline].name.clone()];
     if !alone {
-        let interval = format!("{} % if independent", percent(table.experiment.confidence));
+        let interval = format!(
+            "{} % if independent",
+            format_percent(table.experiment.confidence)
+        );
         columns.extend([name.clone(), "change".to_owned(), interval]);
     }
     Sheet {
@@ -79,22 +82,25 @@ fn beside_baseline(table: &Table, title: &str, rows: &[&Row], arm: usize) -> She
 /// `12.3 s +-2.1% (10)`.
 fn level(level: Option<Level>, unit: &str) -> SheetCell {
     let Some(level) = level else {
-        return SheetCell::missing();
+        return SheetCell::missing_value();
     };
     let mean = with_unit(level.mean, unit);
     let text = match level.std_percent.filter(|_| level.figures > 1) {
         Some(std) => format!("{mean} +-{std:.2}% ({})", level.runs),
         None => format!("{mean} ({})", level.runs),
     };
-    plain(text, String::new())
+    plain_cell(text, String::new())
 }
 
 fn apart(row: &Row, arm: &str) -> [SheetCell; 2] {
     let Some(found) = row.changes.iter().find(|change| change.arm == arm) else {
-        return [SheetCell::missing(), SheetCell::missing()];
+        return [SheetCell::missing_value(), SheetCell::missing_value()];
     };
     let ends = found.low.zip(found.high);
-    let ends = ends.map_or_else(|| "-".to_owned(), |(low, high)| interval(low, high));
-    let by = found.ratio.map_or_else(|| "-".to_owned(), change);
-    [plain(by, String::new()), plain(ends, String::new())]
+    let ends = ends.map_or_else(|| "-".to_owned(), |(low, high)| format_interval(low, high));
+    let by = found.ratio.map_or_else(|| "-".to_owned(), format_change);
+    [
+        plain_cell(by, String::new()),
+        plain_cell(ends, String::new()),
+    ]
 }

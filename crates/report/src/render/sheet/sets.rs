@@ -1,7 +1,7 @@
 //! The classic table: throughput and CPU use of each set of workers.
 
-use super::{Sheet, SheetRow, plain};
-use crate::quantity::thousands;
+use super::{Sheet, SheetRow, plain_cell};
+use crate::quantity::format_thousands;
 use crate::table::Table;
 use crate::table::across::SetsOfCell;
 use crate::table::across::sets::{Classic, SetOfArm};
@@ -47,7 +47,7 @@ fn sheet(of: &SetsOfCell, what: &str, classic: fn(&SetOfArm) -> Classic) -> Shee
             of.window_most,
             of.window_least,
         ];
-        let cells = values.map(|value| plain(thousands(value), String::new()));
+        let cells = values.map(|value| plain_cell(format_thousands(value), String::new()));
         SheetRow {
             labels: vec![format!("{} x {}", set.workers, set.set), set.arm.clone()],
             cells: cells.into(),

@@ -1,6 +1,6 @@
 //! Traces of the worst latencies of one cell: how long, who ran meanwhile, and the files.
 
-use super::{Sheet, SheetRow, plain};
+use super::{Sheet, SheetRow, plain_cell};
 use crate::quantity::with_unit;
 use crate::table::across::WorstOfCell;
 use crate::table::across::worst::WorstOfArm;
@@ -11,7 +11,7 @@ pub fn of_worst(worst: &WorstOfCell) -> Sheet {
         cells: worst
             .arms
             .iter()
-            .map(|arm| plain(cell(arm), String::new()))
+            .map(|arm| plain_cell(cell(arm), String::new()))
             .collect(),
     };
     let mut rows = vec![

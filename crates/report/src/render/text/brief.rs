@@ -3,7 +3,7 @@
 use super::verdicts::Shape;
 use super::{INDENT, Page, notices};
 use crate::render::conclusion;
-use crate::render::sheet::sheets;
+use crate::render::sheet::make_sheets;
 use crate::table::why::Kind;
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
@@ -19,10 +19,10 @@ const MOST_METRICS: usize = 20;
 const MOST_NOTICES: usize = 8;
 
 impl Page {
-    pub(super) fn answer(&mut self, table: &Table) {
+    pub(super) fn write_answer(&mut self, table: &Table) {
         self.deciding(table);
         self.not_measured(table);
-        for sheet in sheets(table) {
+        for sheet in make_sheets(table) {
             self.sheet(&sheet);
         }
         self.beside(table);
@@ -31,7 +31,7 @@ impl Page {
     }
 
     fn deciding(&mut self, table: &Table) {
-        let deciding = table.comparisons().filter(|c| c.deciding && !c.aa);
+        let deciding = table.all_comparisons().filter(|c| c.deciding && !c.aa);
         let all = deciding.count();
         let is_shown = |c: &&Comparison| !c.aa && (all <= MOST_DECIDING || c.verdict.is_call());
         let mut shown = 0;
@@ -43,11 +43,11 @@ impl Page {
                 self.spread(cell, MOST_METRICS);
                 continue;
             }
-            let rows: Vec<&Comparison> = cell.deciding().filter(is_shown).collect();
+            let rows: Vec<&Comparison> = cell.deciding_comparisons().filter(is_shown).collect();
             shown += rows.len();
             if !rows.is_empty() {
                 self.heading(&format!("{} (against {})", cell.title, table.baseline()));
-                self.comparisons(table, &rows, Shape::short(table));
+                self.write_comparisons(table, &rows, Shape::short_form(table));
             }
         }
         if shown < all {
@@ -109,7 +109,7 @@ impl Page {
 
     fn notices(&mut self, notices: &[&Notice]) {
         for notice in notices.iter().take(MOST_NOTICES) {
-            let text = words::notice(notice);
+            let text = words::notice_line(notice);
             self.with_remedy(&text, &notice.remedy, INDENT, 2 * INDENT);
         }
         let more = notices.len().saturating_sub(MOST_NOTICES);
@@ -137,7 +137,7 @@ fn named(table: &Table, found: &[(&CellTable, &Comparison)]) -> Vec<String> {
             Some(false) => "*",
             _ => "",
         };
-        let by = c.change().unwrap_or_default();
+        let by = c.format_change().unwrap_or_default();
         let mut text = format!("{} {by}{star}", c.metric);
         let places = [
             several_arms.then_some(c.arm.as_str()),

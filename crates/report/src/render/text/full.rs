@@ -1,10 +1,10 @@
 //! The full report: every comparison, median, and trial that does not count.
 
 use super::super::latencies;
-use super::super::sheet::{Moved, moved, of_sets, sheets};
+use super::super::sheet::{Moved, make_sheets, moved_counters, of_sets};
 use super::verdicts::Shape;
 use super::{INDENT, Page, notices};
-use crate::columns::{Align, Columns, clip};
+use crate::columns::{Align, Columns, clip_text};
 use crate::quantity::with_unit;
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Table};
 use crate::words;
@@ -15,7 +15,7 @@ impl Page {
     pub(super) fn everything(&mut self, table: &Table, results: &ResultSet) {
         self.verdicts(table);
         self.not_measured(table);
-        let sheets = sheets(table).into_iter().chain(of_sets(table));
+        let sheets = make_sheets(table).into_iter().chain(of_sets(table));
         for sheet in sheets.chain(latencies::sheets(results)) {
             self.sheet(&sheet);
         }
@@ -35,7 +35,7 @@ impl Page {
     }
 
     fn moved(&mut self, table: &Table) {
-        let moved = moved(table);
+        let moved = moved_counters(table);
         let together = moved.iter().filter_map(|moved| moved.together.as_ref());
         together.for_each(|sheet| self.sheet(sheet));
         let mut alone = moved.iter().filter(|moved| !moved.alone.is_empty());
@@ -49,15 +49,15 @@ impl Page {
     }
 
     fn notice(&mut self, notice: &Notice) {
-        let label = words::severity(notice.severity).to_uppercase();
-        let text = format!("{label}: {}", words::notice(notice));
+        let label = words::severity_word(notice.severity).to_uppercase();
+        let text = format!("{label}: {}", words::notice_line(notice));
         self.with_remedy(&text, &notice.remedy, 0, 2);
     }
 
     fn verdicts(&mut self, table: &Table) {
         for cell in &table.cells {
             let title = format!("{} (against {})", cell.title, table.baseline());
-            let shown: Vec<&Comparison> = cell.deciding().collect();
+            let shown: Vec<&Comparison> = cell.deciding_comparisons().collect();
             self.titled(&title, table, &shown);
         }
     }
@@ -65,7 +65,7 @@ impl Page {
     fn titled(&mut self, title: &str, table: &Table, shown: &[&Comparison]) {
         if !shown.is_empty() {
             self.heading(title);
-            self.comparisons(table, shown, Shape::FULL);
+            self.write_comparisons(table, shown, Shape::FULL);
         }
     }
 
@@ -80,7 +80,7 @@ impl Page {
     /// Metrics that do not decide.
     fn further(&mut self, table: &Table) {
         for cell in &table.cells {
-            let shown: Vec<&Comparison> = cell.further().collect();
+            let shown: Vec<&Comparison> = cell.further_comparisons().collect();
             self.titled(&format!("{}, further metrics", cell.title), table, &shown);
         }
     }
@@ -120,7 +120,7 @@ impl Page {
 
     fn median_columns(&mut self, names: &[&str], start: usize, metrics: &[&MetricRow]) {
         let mut head = vec![("metric", Align::Left)];
-        let clipped: Vec<String> = names.iter().map(|name| clip(name, 16)).collect();
+        let clipped: Vec<String> = names.iter().map(|name| clip_text(name, 16)).collect();
         head.extend(clipped.iter().map(|name| (name.as_str(), Align::Right)));
         let mut columns = Columns::new(&head);
         for row in metrics {
@@ -136,7 +136,7 @@ impl Page {
     }
 
     fn trials(&mut self, table: &Table) {
-        self.heading(&words::trials(&table.trials));
+        self.heading(&words::count_trials(&table.trials));
         for trial in &table.excluded {
             self.wrapped(&excluded(trial), 2, 4);
         }
@@ -183,6 +183,6 @@ fn excluded(trial: &Excluded) -> String {
         trial.arm,
         trial.block,
         trial.attempt,
-        trial.headline()
+        trial.first_line()
     )
 }

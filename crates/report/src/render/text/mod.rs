@@ -8,7 +8,7 @@ mod full;
 mod verdicts;
 
 use super::sheet::Sheet;
-use crate::columns::{Align, Columns, plain, wrap, wrap_with_remedy};
+use crate::columns::{Align, Columns, plain_line, wrap_text, wrap_with_remedy};
 use crate::render::{Options, arms, conclusion};
 use crate::table::{CellTable, Notice, Table};
 use crate::words;
@@ -35,7 +35,7 @@ pub fn render(table: &Table, results: &ResultSet, options: &Options) -> String {
     page.serious(table);
     match options.full {
         true => page.everything(table, results),
-        false => page.answer(table),
+        false => page.write_answer(table),
     }
     let mut text = page.lines.join("\n");
     text.push('\n');
@@ -56,7 +56,7 @@ impl Page {
     }
 
     fn wrapped(&mut self, text: &str, indent: usize, hang: usize) {
-        self.lines.extend(wrap(text, self.width, indent, hang));
+        self.lines.extend(wrap_text(text, self.width, indent, hang));
     }
 
     fn with_remedy(&mut self, text: &str, remedy: &str, indent: usize, hang: usize) {
@@ -66,8 +66,8 @@ impl Page {
 
     fn heading(&mut self, text: &str) {
         self.line("");
-        for line in wrap(text, self.width, 0, 2) {
-            let bold = self.paint("1", plain(&line));
+        for line in wrap_text(text, self.width, 0, 2) {
+            let bold = self.paint("1", plain_line(&line));
             self.line(bold);
         }
     }
@@ -84,12 +84,12 @@ impl Page {
         let about = format!(
             "{}, {}; {}; {}",
             experiment.name,
-            words::created(experiment),
+            words::created_time(experiment),
             words::trials_and_time(table),
-            words::machine(table)
+            words::machine_line(table)
         );
         self.wrapped(&about, 0, 0);
-        for definition in arms::definitions(table) {
+        for definition in arms::define_arms(table) {
             self.wrapped(&definition, 0, 2);
         }
         if let Some(all) = arms::in_all(table) {
@@ -103,9 +103,9 @@ impl Page {
             return self.wrapped(&nothing, 0, 2);
         }
         for tally in &table.tallies {
-            self.sentence(&conclusion::parts(table, tally));
+            self.sentence(&conclusion::sentence_parts(table, tally));
         }
-        for sentence in arms::among(table) {
+        for sentence in arms::describe_ranking(table) {
             self.wrapped(&sentence, 0, 2);
         }
         if let Some(sequential) = &table.across.sequential {
@@ -119,7 +119,7 @@ impl Page {
 
     /// A sentence that takes several lines has one for each of its parts.
     fn sentence(&mut self, parts: &[String]) {
-        let whole = wrap(&parts.join(" "), self.width, 0, 2);
+        let whole = wrap_text(&parts.join(" "), self.width, 0, 2);
         if let [_one_line] = whole.as_slice() {
             return self.lines.extend(whole);
         }
@@ -130,7 +130,7 @@ impl Page {
     }
 
     fn serious(&mut self, table: &Table) {
-        for notice in table.serious() {
+        for notice in table.serious_notices() {
             self.line("");
             let text = format!("SERIOUS: {}", notice.what);
             for line in wrap_with_remedy(&text, &notice.remedy, self.width, 0, 2) {
@@ -172,7 +172,7 @@ impl Page {
         for start in (0..arms).step_by(abreast) {
             self.columns(&sheet_columns(sheet, start..arms.min(start + abreast)));
         }
-        self.wrapped(&sheet.caption("In brackets"), INDENT, INDENT);
+        self.wrapped(&sheet.full_caption("In brackets"), INDENT, INDENT);
     }
 
     /// Columns of arms beside a column of names.
@@ -183,16 +183,18 @@ impl Page {
     }
 
     fn columns(&mut self, columns: &Columns) {
-        let all: Vec<usize> = (0..columns.count()).collect();
-        let widths = columns.widths(INDENT, self.width, &all);
-        self.line(self.paint("2", columns.head(INDENT, &widths)));
-        let rows: Vec<String> = columns.rows(INDENT, &widths, |_, text| text).collect();
+        let all: Vec<usize> = (0..columns.count_columns()).collect();
+        let widths = columns.fit_widths(INDENT, self.width, &all);
+        self.line(self.paint("2", columns.head_line(INDENT, &widths)));
+        let rows: Vec<String> = columns.row_lines(INDENT, &widths, |_, text| text).collect();
         self.lines.extend(rows);
     }
 
     /// Meaning of the star, where there is one on the page: of many differences only the first are named.
     fn star(&mut self, table: &Table) {
-        let is_there = table.comparisons().any(|c| c.survives_ebh == Some(false));
+        let is_there = table
+            .all_comparisons()
+            .any(|c| c.survives_ebh == Some(false));
         if is_there && self.lines.iter().any(|line| line.contains('*')) {
             let meaning = words::not_surviving(&table.experiment);
             self.wrapped(&format!("* {meaning}"), 2, 4);

@@ -2,7 +2,7 @@
 
 use super::{INDENT, Page, paint};
 use crate::columns::{Align, Columns};
-use crate::quantity::{evidence, percent, with_unit};
+use crate::quantity::{format_e_value, format_percent, with_unit};
 use crate::table::{Comparison, Table, Verdict};
 use crate::words;
 
@@ -30,7 +30,7 @@ const BLOCKS: fn(&mut Shape) = |shape| shape.blocks = false;
 const EVIDENCE: fn(&mut Shape) = |shape| shape.evidence = false;
 
 impl Shape {
-    pub fn short(table: &Table) -> Shape {
+    pub fn short_form(table: &Table) -> Shape {
         Shape {
             arms: table.tallies.iter().filter(|tally| !tally.aa).count() > 1,
             levels: true,
@@ -65,7 +65,7 @@ impl Shape {
 }
 
 impl Page {
-    pub(super) fn comparisons(&mut self, table: &Table, shown: &[&Comparison], shape: Shape) {
+    pub(super) fn write_comparisons(&mut self, table: &Table, shown: &[&Comparison], shape: Shape) {
         if shown.is_empty() {
             return;
         }
@@ -74,16 +74,16 @@ impl Page {
             self.scale = Some(words::scale_of_evidence(&table.experiment, shape.in_words));
         }
         let (columns, verdict) = columns(table, shown, shape);
-        let widths = columns.widths(INDENT, self.width, &[0, 1]);
-        let head = columns.head(INDENT, &widths);
+        let widths = columns.fit_widths(INDENT, self.width, &[0, 1]);
+        let head = columns.head_line(INDENT, &widths);
         self.line(self.paint("2", head));
         let rows: Vec<String> = columns
-            .rows(INDENT, &widths, |column, text| match column == verdict {
+            .row_lines(INDENT, &widths, |column, text| match column == verdict {
                 true => paint_verdict(self.color, text),
                 false => text,
             })
             .collect();
-        for (row, notes) in rows.into_iter().zip(words::notes(shown)) {
+        for (row, notes) in rows.into_iter().zip(words::row_notes(shown)) {
             self.line(row);
             notes.iter().for_each(|note| self.wrapped(note, 6, 6));
         }
@@ -103,7 +103,7 @@ impl Page {
 
 /// Columns of a table, and which of them has the verdict.
 fn columns(table: &Table, shown: &[&Comparison], shape: Shape) -> (Columns, usize) {
-    let interval_head = format!("{} % interval", percent(table.experiment.confidence));
+    let interval_head = format!("{} % interval", format_percent(table.experiment.confidence));
     let one = (!shape.arms).then(|| shown[0].arm.as_str());
     let mut heads = vec![("metric", Align::Left)];
     heads.extend(shape.arms.then_some(("arm", Align::Left)));
@@ -134,13 +134,13 @@ fn row(c: &Comparison, shape: Shape) -> Vec<String> {
         let levels = [c.baseline_level, c.arm_level];
         row.extend(levels.map(|level| level.map_or_else(none, |l| with_unit(l, &c.unit))));
     }
-    row.push(c.change().unwrap_or_else(none));
-    row.push(c.interval().unwrap_or_else(none));
+    row.push(c.format_change().unwrap_or_else(none));
+    row.push(c.format_interval().unwrap_or_else(none));
     row.push(words::marked_verdict(c));
-    row.extend(shape.blocks.then(|| words::blocks(c)));
+    row.extend(shape.blocks.then(|| words::blocks_word(c)));
     row.extend(shape.evidence.then(|| match shape.in_words {
         true => words::strength_of(c),
-        false => c.e_value.map_or_else(none, evidence),
+        false => c.e_value.map_or_else(none, format_e_value),
     }));
     row
 }

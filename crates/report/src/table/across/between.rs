@@ -12,26 +12,26 @@ use results::ResultSet;
 const MOST_ARMS: usize = 6;
 
 /// Deciding comparisons between the arms, those of a cell together; none with more arms than can be read.
-pub fn between(results: &ResultSet) -> Vec<Comparison> {
+pub fn compare_arms(results: &ResultSet) -> Vec<Comparison> {
     let experiment = &results.experiment;
     let arms = (0..experiment.arms.len())
         .filter(|arm| *arm != experiment.baseline && !is_aa(experiment, *arm))
         .count();
-    if experiment.imported().is_some() || !(2..=MOST_ARMS).contains(&arms) {
+    if experiment.import_source().is_some() || !(2..=MOST_ARMS).contains(&arms) {
         return Vec::new();
     }
     let cells = 0..results.plan.cells.len();
     let mut all: Vec<Comparison> = cells
-        .flat_map(|cell| build::between(results, cell))
+        .flat_map(|cell| build::compare_cell_arms(results, cell))
         .collect();
     let members: Vec<(Option<Family>, f64)> = all
         .iter()
         .map(|c| {
-            let family = Family::of(true, false, c.blocks);
+            let family = Family::for_comparison(true, false, c.blocks);
             (family, c.e_value.unwrap_or(1.0))
         })
         .collect();
-    let survive = judge::survivors(&members, &experiment.stop);
+    let survive = judge::find_survivors(&members, &experiment.stop);
     for (comparison, survives) in all.iter_mut().zip(survive) {
         comparison.survives_ebh = survives.filter(|_| comparison.verdict.is_call());
     }
@@ -39,7 +39,7 @@ pub fn between(results: &ResultSet) -> Vec<Comparison> {
 }
 
 /// The verdict on a pair that holds among all pairs: a call that does not is unknown.
-pub fn held(c: &Comparison) -> Verdict {
+pub fn verdict_among_all(c: &Comparison) -> Verdict {
     match c.survives_ebh {
         Some(false) => Verdict::Unknown,
         _ => c.verdict,

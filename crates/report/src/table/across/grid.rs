@@ -42,11 +42,11 @@ pub struct GridPoint {
 }
 
 /// One for each cell, deciding metric, and combination of parameters beyond two.
-pub fn grids(arms: &[Arm], cells: &[CellTable]) -> Vec<Grid> {
+pub fn make_grids(arms: &[Arm], cells: &[CellTable]) -> Vec<Grid> {
     let planes = planes(arms);
     let mut grids = Vec::new();
     for cell in cells {
-        let mut metrics: Vec<&Comparison> = cell.deciding().collect();
+        let mut metrics: Vec<&Comparison> = cell.deciding_comparisons().collect();
         metrics.dedup_by(|a, b| a.metric == b.metric);
         for head in metrics {
             grids.extend(planes.iter().map(|plane| plane.grid(cell, head)));
@@ -149,7 +149,7 @@ impl Plane<'_> {
                 && self.down.as_deref().is_none_or(|down| at(arm, down, row))
         };
         let arm = &self.arms.iter().find(is_here)?.name;
-        let mut compared = cell.deciding();
+        let mut compared = cell.deciding_comparisons();
         let c = compared.find(|c| c.metric == head.metric && c.arm == *arm)?;
         Some(GridPoint {
             arm: arm.clone(),

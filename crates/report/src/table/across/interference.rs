@@ -2,7 +2,7 @@
 //! service alone, within the blocks.
 
 use super::{Measured, by_block, deciding, is_overloaded, measured};
-use judge::judge;
+use judge::judge_ratios;
 use model::{Better, Cell, Variant};
 use results::{ResultSet, overload::GOODPUT};
 use serde::Serialize;
@@ -46,7 +46,7 @@ impl Slowdown {
     }
 
     /// The interval of [`Self::factor`].
-    pub fn ends(&self) -> Option<(f64, f64)> {
+    pub fn factor_interval(&self) -> Option<(f64, f64)> {
         let (a, b) = self.low.zip(self.high)?;
         let (a, b) = (in_factors(self.better, a), in_factors(self.better, b));
         Some((a.min(b), a.max(b)))
@@ -61,7 +61,7 @@ fn in_factors(better: Better, ratio: f64) -> f64 {
 }
 
 /// One for each service that is measured alone and beside others.
-pub fn matrices(results: &ResultSet) -> Vec<Interference> {
+pub fn make_matrices(results: &ResultSet) -> Vec<Interference> {
     let mut services: Vec<&str> = Vec::new();
     for workload in &results.experiment.workloads {
         let service = workload.variant.as_ref().map(|v| v.of.as_str());
@@ -153,13 +153,13 @@ fn slowdown(
         .iter()
         .filter_map(|(block, value)| Some((value / alone.get(block)?).ln()))
         .collect();
-    let judged = judge(&xs, measured.better, &results.experiment.stop);
+    let judged = judge_ratios(&xs, measured.better, &results.experiment.stop);
     Some(Slowdown {
         metric: measured.metric.clone(),
         better: measured.better,
         ratio: judged.known_ratio()?,
-        low: judged.low(),
-        high: judged.high(),
+        low: judged.lower_end(),
+        high: judged.upper_end(),
         blocks: xs.len(),
     })
 }

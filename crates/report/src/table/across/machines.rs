@@ -1,7 +1,7 @@
 //! Machines of merged runs: the change on each, and on machines in general.
 
 use super::{GeometricMean, geometric_mean};
-use crate::quantity::{change, interval};
+use crate::quantity::{format_change, format_interval};
 use crate::shift::Shift;
 use crate::table::{CellTable, Comparison, Verdict, build};
 use results::ResultSet;
@@ -45,7 +45,7 @@ pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
         .by_machine()
         .map(|(name, results)| {
             let cells = 0..cells.len();
-            let of_cell = |index| build::comparisons(&results, index);
+            let of_cell = |index| build::compare_cell(&results, index);
             (name, cells.map(of_cell).collect())
         })
         .collect();
@@ -58,7 +58,7 @@ pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
             .map(|(name, cells)| (*name, cells[index].as_slice()))
             .collect();
         let found = cell
-            .deciding()
+            .deciding_comparisons()
             .map(|all| ByMachine::of(cell, all, &on_each));
         found.collect::<Vec<_>>()
     };
@@ -112,13 +112,13 @@ impl ByMachine {
             let (ratio, (low, high)) = (found.ratio?, found.low.zip(found.high)?);
             let over = self.over_machines;
             let over = over.map_or_else(String::new, |mean| {
-                format!("; the mean over machines is {}", change(mean.value))
+                format!("; the mean over machines is {}", format_change(mean.value))
             });
             Some(format!(
                 "the machine {} differs from the others: {} {}{over}",
                 found.machine,
-                change(ratio),
-                interval(low, high)
+                format_change(ratio),
+                format_interval(low, high)
             ))
         })
     }
@@ -142,7 +142,7 @@ fn differs(
     let others: Vec<&Comparison> = others.collect();
     let in_unit = others.iter().chain([&one]).any(|c| c.difference.is_some());
     let bounds = |c: &Comparison| match in_unit {
-        true => Shift::of_effect(c, 0.0).and_then(|shift| shift.bounds()),
+        true => Shift::of_effect(c, 0.0).and_then(|shift| shift.interval_bounds()),
         false => c.low.zip(c.high),
     };
     let others: Vec<(f64, f64)> = others.into_iter().filter_map(bounds).collect();
@@ -159,7 +159,7 @@ fn same_as<'a>(all: &Comparison, on_machine: &'a [Comparison]) -> Option<&'a Com
 
 /// Says of each comparison which machines differ. All blocks together are not called the same where
 /// a machine is better or worse: many blocks of others can hide it.
-pub fn note(cells: &mut [CellTable], found: &[ByMachine]) {
+pub fn note_machines(cells: &mut [CellTable], found: &[ByMachine]) {
     for cell in cells {
         for comparison in &mut cell.comparisons {
             let mut same = found.iter().filter(|by| {

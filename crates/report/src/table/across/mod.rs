@@ -112,7 +112,7 @@ pub fn geometric_mean(values: &[f64], alpha: f64) -> Option<GeometricMean> {
 }
 
 /// Trials of an arm in a cell that count, with their directories.
-pub fn counted(
+pub fn counted_trials(
     results: &ResultSet,
     cell: usize,
     arm: usize,

@@ -24,9 +24,9 @@ pub struct Paid {
 }
 
 /// CPU time and work of the antagonists under each arm but the baseline, where there are any.
-pub fn paid(results: &ResultSet) -> Vec<Paid> {
+pub fn antagonist_costs(results: &ResultSet) -> Vec<Paid> {
     let experiment = &results.experiment;
-    if experiment.imported().is_some() {
+    if experiment.import_source().is_some() {
         return Vec::new();
     }
     let arms = (0..experiment.arms.len()).filter(|arm| *arm != experiment.baseline);

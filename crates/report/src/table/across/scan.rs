@@ -49,7 +49,7 @@ pub struct ScanPoint {
 }
 
 /// One for each workload with rates enough and a latency that decides.
-pub fn scans(results: &ResultSet) -> Vec<Scan> {
+pub fn find_scans(results: &ResultSet) -> Vec<Scan> {
     let workloads = 0..results.experiment.workloads.len();
     workloads.filter_map(|index| scan(results, index)).collect()
 }

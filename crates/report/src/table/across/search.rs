@@ -3,7 +3,7 @@
 use super::{GeometricMean, deciding, figures, geometric_mean, ok_trials};
 use model::Load;
 use results::ResultSet;
-use results::bound::{self, Bound, bound};
+use results::bound::{self, Bound, find_bound};
 use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,7 +29,7 @@ pub struct SearchArm {
 }
 
 /// One for each cell that looks for a rate.
-pub fn searches(results: &ResultSet) -> Vec<Search> {
+pub fn find_searches(results: &ResultSet) -> Vec<Search> {
     let cells = 0..results.plan.cells.len();
     cells.filter_map(|index| search(results, index)).collect()
 }
@@ -44,7 +44,7 @@ fn search(results: &ResultSet, index: usize) -> Option<Search> {
     Some(Search {
         cell: cell.name.clone(),
         index,
-        quantile: slo.quantile(),
+        quantile: slo.quantile_name(),
         below_ns: slo.below_ns,
         arms: arms.map(|arm| search_arm(results, index, arm)).collect(),
     })
@@ -53,11 +53,11 @@ fn search(results: &ResultSet, index: usize) -> Option<Search> {
 fn search_arm(results: &ResultSet, cell: usize, arm: usize) -> SearchArm {
     let trials = || ok_trials(results, cell).filter(|trial| trial.place.arm == arm);
     let count = |kind| {
-        let bounds = trials().filter(|trial| bound(trial, bound::METRIC) == Some(kind));
+        let bounds = trials().filter(|trial| find_bound(trial, bound::METRIC) == Some(kind));
         bounds.count()
     };
     let rates: Vec<f64> = figures(results, cell, arm, bound::METRIC)
-        .filter(|(trial, _)| bound(trial, bound::METRIC).is_none())
+        .filter(|(trial, _)| find_bound(trial, bound::METRIC).is_none())
         .map(|(_, rate)| rate)
         .collect();
     SearchArm {

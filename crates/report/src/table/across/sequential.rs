@@ -65,7 +65,7 @@ pub struct Apart {
 
 impl Row {
     /// Name of the benchmark, with which the names of its cells begin.
-    pub fn benchmark(&self) -> &str {
+    pub fn benchmark_name(&self) -> &str {
         &self.benchmark
     }
 }
@@ -86,8 +86,8 @@ impl Level {
 }
 
 /// None where schedlab measured.
-pub fn sequential(results: &ResultSet) -> Option<Sequential> {
-    let tool = results.experiment.imported()?.tool;
+pub fn sequential_table(results: &ResultSet) -> Option<Sequential> {
+    let tool = results.experiment.import_source()?.tool;
     let cells = 0..results.plan.cells.len();
     let rows = cells.flat_map(|cell| rows(results, cell));
     Some(Sequential {
@@ -157,7 +157,7 @@ struct Figure {
 
 fn of_arm(trials: &[&Trial], arm: usize, measured: &Measured) -> Vec<Figure> {
     let name = &measured.metric;
-    let (parts, parts_sd) = (imported::parts(name), imported::parts_sd(name));
+    let (parts, parts_sd) = (imported::parts_metric(name), imported::parts_sd(name));
     let figure = |trial: &&Trial| {
         let get = |name: &str| trial.metric(name).map(|m| m.value);
         Some(Figure {
@@ -186,7 +186,7 @@ fn level(runs: &[Figure]) -> Option<Level> {
     let std_percent = 100.0 * sd / mean;
     Some(Level {
         runs: runs.len(),
-        figures: usize::try_from(model::whole(figures)).unwrap_or(usize::MAX),
+        figures: usize::try_from(model::truncate_to_u64(figures)).unwrap_or(usize::MAX),
         mean,
         std_percent: std_percent.is_finite().then_some(std_percent),
         trend_p: trend::mann_kendall(&values).map(|trend| trend.p),
@@ -203,7 +203,7 @@ fn apart(baseline: &[Figure], arm: &[Figure], alpha: f64) -> Apart {
         let difference = summary::mean(arm)? - summary::mean(baseline)?;
         Some(difference.exp()).filter(|ratio| ratio.is_finite())
     });
-    let test = known.and_then(|(arm, baseline)| t_test::welch(&arm, &baseline, alpha));
+    let test = known.and_then(|(arm, baseline)| t_test::welch_test(&arm, &baseline, alpha));
     let end = |end: f64| Some(end.exp()).filter(|end| end.is_finite());
     Apart {
         arm: String::new(),

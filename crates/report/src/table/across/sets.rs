@@ -1,7 +1,7 @@
 //! The classic table of workers that burn and wait: what each set did, by arm. From the `sets.csv`
 //! of the trials, measured or imported.
 
-use super::counted;
+use super::counted_trials;
 use results::ResultSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ struct Row {
 }
 
 /// One for each cell that has such workers.
-pub fn sets(results: &ResultSet) -> Vec<SetsOfCell> {
+pub fn find_sets(results: &ResultSet) -> Vec<SetsOfCell> {
     let cells = results.plan.cells.iter().enumerate();
     let found = cells.map(|(index, cell)| SetsOfCell {
         cell: cell.name.clone(),
@@ -70,7 +70,7 @@ pub fn sets(results: &ResultSet) -> Vec<SetsOfCell> {
 
 fn of_arm(results: &ResultSet, cell: usize, arm: usize) -> Vec<SetOfArm> {
     let name = &results.experiment.arms[arm].name;
-    let stored = counted(results, cell, arm);
+    let stored = counted_trials(results, cell, arm);
     put_together(name, stored.flat_map(|stored| rows(&stored.dir)))
 }
 

@@ -69,7 +69,7 @@ fn a_scan_has_every_rate_and_the_knee_of_each_arm() {
             cell.load = Load::RatePerSec(rate);
         }
     });
-    let scans = scan::scans(&results(&scenario, 10.0));
+    let scans = scan::find_scans(&results(&scenario, 10.0));
     assert_eq!(scans.len(), 1);
     let (first, second) = (&scans[0].arms[0], &scans[0].arms[1]);
     assert_eq!(
@@ -96,7 +96,7 @@ fn a_scan_marks_what_was_not_carried_and_names_what_was_not_measured() {
         let place = &stored.trial.place;
         (place.cell, place.arm) != (1, 1)
     });
-    let arms = scan::scans(&results).remove(0).arms;
+    let arms = scan::find_scans(&results).remove(0).arms;
     assert!(arms[0].points.iter().all(|p| !p.overloaded));
     assert!(arms[1].points[1].overloaded);
     assert_eq!(arms[1].unmeasured_per_sec, [2_000.0]);
@@ -129,7 +129,7 @@ fn beside() -> Scenario {
 #[test]
 fn interference_is_against_the_lone_service_under_the_same_arm() {
     let scenario = beside();
-    let matrices = interference::matrices(&results(&scenario, 5.0));
+    let matrices = interference::make_matrices(&results(&scenario, 5.0));
     assert_eq!(matrices.len(), 1);
     let row = &matrices[0].rows[0];
     assert_eq!(row.beside, "batch");
@@ -151,7 +151,7 @@ fn an_overloaded_service_is_slower_by_its_goodput() {
             own: None,
         });
     }
-    let matrices = interference::matrices(&results);
+    let matrices = interference::make_matrices(&results);
     let arms = &matrices[0].rows[0].arms;
     let (carried, overloaded) = (arms[0].as_ref().unwrap(), arms[1].as_ref().unwrap());
     assert_eq!(carried.metric, "request_p99");
@@ -179,7 +179,7 @@ fn a_search_has_the_rate_of_each_arm_without_its_bounds() {
         let figures = [("slo_rate", rate), ("slo_bound", -bound)];
         stored.trial.result.metrics = figures.map(figure).to_vec();
     }
-    let searches = search::searches(&results);
+    let searches = search::find_searches(&results);
     assert_eq!((searches.len(), searches[0].quantile.as_str()), (1, "p99"));
     let (one, two) = (&searches[0].arms[0], &searches[0].arms[1]);
     let mean = one.rate_per_sec.unwrap();
@@ -247,7 +247,7 @@ fn a_machine_without_the_figure_keeps_its_column() {
         .collect();
     assert_eq!(blocks, [("a", 6), ("b", 0)]);
     assert_eq!(found[1].ratio, None);
-    let sheets = crate::render::sheet::sheets(&table);
+    let sheets = crate::render::sheet::make_sheets(&table);
     let of_machines = sheets
         .iter()
         .filter(|s| s.title.contains("each of 2 machines"));

@@ -1,6 +1,6 @@
 //! The worst latency of each arm, where its trace was kept.
 
-use super::counted;
+use super::counted_trials;
 use model::{Ran, WorstTrace};
 use results::files::{TRIALS, trace_in};
 use results::{ResultSet, StoredTrial};
@@ -37,7 +37,7 @@ pub struct WorstOfArm {
 }
 
 /// One for each cell that has traces.
-pub fn worst(results: &ResultSet) -> Vec<WorstOfCell> {
+pub fn find_worst(results: &ResultSet) -> Vec<WorstOfCell> {
     let cells = 0..results.plan.cells.len();
     cells.filter_map(|cell| of_cell(results, cell)).collect()
 }
@@ -45,7 +45,7 @@ pub fn worst(results: &ResultSet) -> Vec<WorstOfCell> {
 fn of_cell(results: &ResultSet, cell: usize) -> Option<WorstOfCell> {
     let arms = 0..results.experiment.arms.len();
     let found = arms.filter_map(|arm| {
-        let here = counted(results, cell, arm).rev();
+        let here = counted_trials(results, cell, arm).rev();
         let traces = here.filter_map(|stored| Some((stored, stored.trial.result.trace.as_ref()?)));
         // Of equal ones the first was kept.
         let (stored, trace) = traces.max_by_key(|(_, trace)| trace.took_ns)?;

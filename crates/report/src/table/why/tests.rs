@@ -61,7 +61,7 @@ fn results() -> (tempfile::TempDir, ResultSet) {
 
 fn why() -> Why {
     let (_dir, results) = results();
-    explain(&results, 0, METRIC, 1).unwrap()
+    explain_call(&results, 0, METRIC, 1).unwrap()
 }
 
 fn kind(why: &Why, counter: &str) -> Kind {
@@ -91,7 +91,7 @@ fn a_counter_that_is_zero_somewhere_is_compared_by_differences() {
 #[test]
 fn a_metric_that_nobody_measured_has_no_explanation() {
     let (_dir, results) = results();
-    assert_eq!(explain(&results, 0, "wakeup_p99", 1), None);
+    assert_eq!(explain_call(&results, 0, "wakeup_p99", 1), None);
 }
 
 fn companion(counter: &str, tau: f64, p: f64) -> Companion {

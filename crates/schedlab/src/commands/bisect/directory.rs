@@ -19,9 +19,9 @@ const LOG: &str = "bisect.log";
 
 /// The directory of a bisection, for this process alone: a new one, an empty one, or that of an
 /// earlier start.
-pub(super) fn taken(dir: &Path) -> Result<Marked, CliError> {
+pub(super) fn take_directory(dir: &Path) -> Result<Marked, CliError> {
     let remedy = "give another directory (-o)";
-    let taken = Marked::take(dir).map_err(|error| {
+    let taken = Marked::claim_dir(dir).map_err(|error| {
         let dir = dir.display();
         match error.kind() {
             ErrorKind::AlreadyExists => {
@@ -61,7 +61,7 @@ pub(super) fn known_to_git(bisection: &Bisection, dir: &Path) -> Result<Vec<Step
     let step = |(index, (verdict, commit)): (usize, (String, String))| {
         let results = Path::new(RESULTS).join(format!("{:02}", index + 1));
         Ok(Step {
-            subject: bisection.subject(&commit)?,
+            subject: bisection.read_subject(&commit)?,
             commit,
             verdict,
             why: "judged before, as git knows".to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn known_to_git(bisection: &Bisection, dir: &Path) -> Result<Vec<Step
         })
     };
     bisection
-        .judged()?
+        .judged_commits()?
         .into_iter()
         .enumerate()
         .map(step)
@@ -77,7 +77,7 @@ pub(super) fn known_to_git(bisection: &Bisection, dir: &Path) -> Result<Vec<Step
 }
 
 /// The state that an earlier start left.
-pub(super) fn kept(dir: &Path) -> Result<Option<State>, CliError> {
+pub(super) fn read_state(dir: &Path) -> Result<Option<State>, CliError> {
     let file = dir.join(STEPS);
     let Ok(text) = doors::read::file_text(&file, MOST_STEPS_BYTES) else {
         return Ok(None);
@@ -87,7 +87,7 @@ pub(super) fn kept(dir: &Path) -> Result<Option<State>, CliError> {
 }
 
 /// Keeps the state, and the log of git beside it.
-pub(super) fn keep(dir: &Path, state: &State, log: String) -> Result<(), CliError> {
+pub(super) fn write_state(dir: &Path, state: &State, log: String) -> Result<(), CliError> {
     let json = output::json_text(state)?;
     written::write_file_durably(&dir.join(STEPS), json).map_err(CliError::internal)?;
     written::write_file_durably(&dir.join(LOG), log).map_err(CliError::internal)

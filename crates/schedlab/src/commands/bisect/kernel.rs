@@ -55,14 +55,14 @@ pub fn digests(config: Option<&str>, fragments: &[PathBuf]) -> Result<Vec<String
 
 impl Kernels<'_> {
     /// Directory of the image of a commit, whether it is built or not.
-    pub fn of(&self, commit: &str) -> PathBuf {
+    pub fn image_dir(&self, commit: &str) -> PathBuf {
         self.dir.join("kernels").join(short(commit))
     }
 
     /// Builds the kernel of a commit, unless that was done before; the inner error is how the build
     /// failed.
     pub fn build(&self, commit: &str) -> Result<Result<(), String>, CliError> {
-        let kernel = self.of(commit);
+        let kernel = self.image_dir(commit);
         if kernel.join(IMAGE).is_file() {
             return Ok(Ok(()));
         }
@@ -83,12 +83,14 @@ impl Kernels<'_> {
             log: Some(log.clone()),
         };
         let bar = Spinner::new()?;
-        bar.say(&format!("building the kernel of {}", short(commit)));
+        bar.show_line(&format!("building the kernel of {}", short(commit)));
         let built = build::build(&request, self.dir);
-        bar.end();
+        bar.end_display();
         let built = match built {
             Ok(built) => built,
-            Err(VmError::Unmet(problem)) => return Ok(Err(program::failed(&problem.what, &log))),
+            Err(VmError::Unmet(problem)) => {
+                return Ok(Err(program::failure_reason(&problem.what, &log)));
+            }
             Err(error) => return Err(error.into()),
         };
         keep(&built, &kernel, self.dir).map_err(|e| not_kept(&kernel, &e))?;
@@ -103,11 +105,11 @@ fn short(commit: &str) -> &str {
 /// Takes what a guest boots out of a build with this cache, beside its place, and renames it when it
 /// is whole.
 fn keep(built: &Path, kernel: &Path, cache: &Path) -> std::io::Result<()> {
-    let part = Part::of(kernel.parent().unwrap_or(kernel))?;
+    let part = Part::create_in(kernel.parent().unwrap_or(kernel))?;
     for file in KEPT {
-        build::take(&built.join(file), &part.path().join(file), cache)?;
+        build::take_file(&built.join(file), &part.path().join(file), cache)?;
     }
-    part.replace(kernel)
+    part.replace_at(kernel)
 }
 
 fn not_kept(kernel: &Path, error: &std::io::Error) -> CliError {

@@ -78,9 +78,9 @@ impl Tree<'_> {
             written::remove_recorded(&self.files()).map_err(CliError::internal)?;
         }
         let bar = Spinner::new()?;
-        bar.say(&format!("building {short}"));
+        bar.show_line(&format!("building {short}"));
         let built = self.build_here(command, &self.all.join(format!("{short}.log")));
-        bar.end();
+        bar.end_display();
         if let Ok(Ok(())) = &built {
             written::write_file(&done, command).map_err(CliError::internal)?;
         }
@@ -88,7 +88,7 @@ impl Tree<'_> {
     }
 
     fn build_here(&self, command: &str, log: &Path) -> Result<Result<(), String>, CliError> {
-        let files = git::tree(self.repository, self.commit, self.all)?;
+        let files = git::fetch_tree(self.repository, self.commit, self.all)?;
         let status = run(command, &files, self.repository, log).map_err(CliError::internal)?;
         if status
             .signal()
@@ -101,13 +101,13 @@ impl Tree<'_> {
             (true, false) => format!("the build made no {}", self.program),
             (false, _) => format!("the build failed: {status}"),
         };
-        Ok(Err(failed(&why, log)))
+        Ok(Err(failure_reason(&why, log)))
     }
 }
 
 /// The reason for which a build failed, with the first error of its compiler, or else its last lines:
 /// those of make(1) only repeat that it failed.
-pub fn failed(why: &str, log: &Path) -> String {
+pub fn failure_reason(why: &str, log: &Path) -> String {
     let said = doors::read::file_bytes(log, 2 * MOST_LOG_BYTES).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let quoted = match said.lines().find(|line| line.contains(" error: ")) {
@@ -124,11 +124,11 @@ pub fn failed(why: &str, log: &Path) -> String {
 /// Runs a shell command in a directory, with its output in a file. Where root builds, the directory is
 /// another user's for as long.
 fn run(command: &str, directory: &Path, source: &str, log: &Path) -> std::io::Result<ExitStatus> {
-    let log = Log::of(written::create_file(log)?)?;
+    let log = Log::append_to(written::create_file(log)?)?;
     let above = directory.parent().unwrap_or(directory);
     let workshop = Workshop::open(Agreed::by_command(), User::for_builds(), above, source)?;
-    workshop.give(directory)?;
-    let mut shell = workshop.command("sh");
+    workshop.give_to_user(directory)?;
+    let mut shell = workshop.build_command("sh");
     shell
         .args(["-c", command])
         .current_dir(directory)
@@ -149,16 +149,16 @@ mod tests {
     fn a_build_that_failed_quotes_the_compiler_and_not_the_end_of_make() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
-        assert!(failed("`make` failed", &log).starts_with("`make` failed ("));
+        assert!(failure_reason("`make` failed", &log).starts_with("`make` failed ("));
         let said = "  CC fair.o\nfair.c:1:1: error: expected ';'\nmake[2]: *** [fair.o] Error 1\n\
                     make[1]: *** [kernel] Error 2\nmake: *** [sub-make] Error 2\n";
         fs::write(&log, said).unwrap();
-        let why = failed("`make` failed", &log);
+        let why = failure_reason("`make` failed", &log);
         assert!(
             why.contains("expected ';'") && !why.contains("sub-make"),
             "{why}"
         );
         fs::write(&log, "make: *** No rule to make target 'bzImage'\n").unwrap();
-        assert!(failed("`make` failed", &log).contains("No rule"));
+        assert!(failure_reason("`make` failed", &log).contains("No rule"));
     }
 }

@@ -5,7 +5,7 @@ use git::Next;
 use std::fmt::Write;
 
 /// The answer, the path that led to it, and how sure it is.
-pub fn text(state: &State, next: &Next) -> String {
+pub fn answer_text(state: &State, next: &Next) -> String {
     let mut text = String::new();
     let _ = match (next, &state.again) {
         (Next::First(first), Some(again)) => {
@@ -92,12 +92,12 @@ mod tests {
     #[test]
     fn the_answer_comes_first_and_a_doubt_of_it_is_said() {
         let first = Next::First("0123456789abcdef".to_owned());
-        let sure = text(&state("bad"), &first);
+        let sure = answer_text(&state("bad"), &first);
         let begin = "The first bad commit is 0123456789abcdef\n  balance less often\n";
         assert!(sure.starts_with(begin), "{sure}");
         assert!(!sure.contains("CAUTION"), "{sure}");
-        assert!(text(&state("good"), &first).contains("CAUTION"));
-        let none = text(&state("bad"), &Next::OnlySkipped);
+        assert!(answer_text(&state("good"), &first).contains("CAUTION"));
+        let none = answer_text(&state("bad"), &Next::OnlySkipped);
         assert!(none.contains("is not known"), "{none}");
     }
 }

@@ -69,7 +69,7 @@ fn says_it_is_whole(run: &ResultSet) -> bool {
 }
 
 impl Findings {
-    pub fn wrong(&self) -> usize {
+    pub fn count_wrong(&self) -> usize {
         self.wrong.len()
     }
 
@@ -103,7 +103,7 @@ impl Findings {
     /// taken on trust, and who signed.
     pub fn conclusion(&self) -> String {
         let proven = match self.proven {
-            Some(trials) => format!("the arm of {}", report::count(trials, "trial")),
+            Some(trials) => format!("the arm of {}", report::format_count(trials, "trial")),
             None => "nothing".to_owned(),
         };
         let taken = self.taken_as_they_are().join(", ");
@@ -116,7 +116,7 @@ impl Findings {
         };
         format!(
             "{deciding}proven: {proven}; recomputed: {}; taken on trust: {taken}; {}",
-            report::count(self.recomputed, "number"),
+            report::format_count(self.recomputed, "number"),
             self.signed.in_words()
         )
     }
@@ -220,11 +220,11 @@ impl Findings {
     /// The target has no keys but those that it reads.
     pub fn target(&mut self, results: &ResultSet) {
         let spec = &results.experiment.target;
-        match target::def(spec) {
-            Err(_) if results.experiment.imported().is_some() => {}
+        match target::find_def(spec) {
+            Err(_) if results.experiment.import_source().is_some() => {}
             Err(error) => self.unknown.push(format!("experiment.json: {error}")),
             Ok(_) => {
-                let read = target::can(spec);
+                let read = target::find_abilities(spec);
                 let wrong = read.err().map(|error| format!("experiment.json: {error}"));
                 self.wrong.extend(wrong);
             }
@@ -233,13 +233,13 @@ impl Findings {
 
     /// Nothing of the plan was taken away.
     pub fn plan(&mut self, results: &ResultSet) {
-        if results.experiment.imported().is_some() {
+        if results.experiment.import_source().is_some() {
             let what = "plan.json: it is the order of imported runs, which no seed made";
             self.unknown.push(what.to_owned());
             return;
         }
         let before = self.wrong.len();
-        let runs = results.runs();
+        let runs = results.merged_runs();
         let is_merged = !results.manifest.sources.is_empty();
         let places: u32 = runs
             .iter()
@@ -267,7 +267,7 @@ impl Findings {
     /// Number of places up to the last that has a trial.
     fn plan_of_run(&mut self, run: &ResultSet, is_merged: bool) -> u32 {
         let (experiment, plan) = (&run.experiment, &run.plan);
-        if *plan != schedule::plan(experiment) {
+        if *plan != schedule::plan_blocks(experiment) {
             self.wrong.push(
                 "plan.json: is not what this schedlab makes of the experiment and its seed"
                     .to_owned(),
@@ -283,8 +283,8 @@ impl Findings {
             ));
         }
         let missing = match !is_merged && says_it_is_whole(run) {
-            true => runner::unmeasured(experiment, plan, &trials),
-            false => runner::unexplained(experiment, plan, &trials, run.manifest.together),
+            true => runner::find_unmeasured(experiment, plan, &trials),
+            false => runner::find_unexplained(experiment, plan, &trials, run.manifest.together),
         };
         let name = |place: &&PlannedTrial| {
             format!(
@@ -310,7 +310,7 @@ impl Findings {
     }
 
     pub fn evidence(&mut self, results: &ResultSet) {
-        if let Some(from) = results.experiment.imported() {
+        if let Some(from) = results.experiment.import_source() {
             let what = format!(
                 "evidence: there is none, since {} measured these runs",
                 from.tool
@@ -344,22 +344,27 @@ impl Findings {
         let log_of = |workload: &Workload, load: &_, metric: &str| {
             load::log_of(workload, load, metric).or_else(|| agent::collector_log_of(metric))
         };
-        let trials = verify::histograms(results, &log_of);
+        let trials = verify::verify_histograms(results, &log_of);
         self.taken = trials.taken.clone();
         self.verification("trials: figures that come from histograms", trials);
         self.outputs(results);
         self.deciding_taken = self.deciding_among_taken(results);
-        self.remade(results, capsule::REPORT, in_capsule, verify::report)?;
+        self.remade(results, capsule::REPORT, in_capsule, verify::verify_report)?;
         let certificate = results.dir.join(files::CERTIFICATE);
         if certificate.symlink_metadata().is_ok() {
-            self.remade(results, files::CERTIFICATE, true, verify::certificate)?;
+            self.remade(
+                results,
+                files::CERTIFICATE,
+                true,
+                verify::verify_certificate,
+            )?;
         }
         Ok(())
     }
 
     /// Figures that programs printed, from their output that is stored.
     fn outputs(&mut self, results: &ResultSet) {
-        if results.experiment.imported().is_some() {
+        if results.experiment.import_source().is_some() {
             return;
         }
         let cpus = results.system.cpus;
@@ -368,7 +373,7 @@ impl Findings {
             let printed = Printed { stdout, stderr };
             load::read_again(workload, cell.load, cpus, calibration, printed)
         };
-        let outputs = verify::outputs(results, &again, &mut self.taken);
+        let outputs = verify::verify_outputs(results, &again, &mut self.taken);
         if outputs.numbers > 0 || !outputs.differences.is_empty() {
             self.verification("trials: figures that programs printed", outputs);
         }

@@ -27,14 +27,14 @@ pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
     findings.evidence(&results);
     findings.numbers(&results, opened.is_capsule())?;
     if capsule::is_capsules(opened.dir()) {
-        let head = capsule::head(opened.dir(), &path)?;
+        let head = capsule::read_head(opened.dir(), &path)?;
         findings.pages(&results, &head)?;
     }
     match args.format {
         Plain::Json => output::json(&findings.json())?,
         Plain::Text => print(&path, &findings),
     }
-    Ok(match findings.wrong() {
+    Ok(match findings.count_wrong() {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(exit::DIFFERS),
     })
@@ -44,7 +44,7 @@ fn print(path: &Path, findings: &Findings) {
     findings.print();
     let name = path.display().to_string();
     let name = one_line(&name);
-    let found = match findings.wrong() {
+    let found = match findings.count_wrong() {
         0 => "what it says is what it holds".to_owned(),
         1 => "1 difference".to_owned(),
         n => format!("{n} differences"),

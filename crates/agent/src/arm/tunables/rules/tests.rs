@@ -1,5 +1,5 @@
 use super::*;
-use crate::arm::tunables::{Applied, apply, found};
+use crate::arm::tunables::{Applied, apply, read_facts};
 use crate::journal::Journal;
 use crate::kernel_file::fake;
 use ::tests::tree;
@@ -196,7 +196,7 @@ fn every_pair_that_shares_a_rule_is_set_and_read_as_before_after_its_undo() {
         for arm in arms {
             let (applied, _journal, is_in_force) = put_in_force(root.path(), &arm);
             assert!(is_in_force, "{arm:?}");
-            for fact in found(root.path(), &arm) {
+            for fact in read_facts(root.path(), &arm) {
                 assert!(arm.values().any(|value| *value == fact.found), "{fact:?}");
             }
             applied.undo().unwrap();

@@ -2,7 +2,7 @@
 //! and others of their kind. fio's is its own; the rest are figures of ours in the form of the program.
 
 use super::{metric, value};
-use crate::testing::printed;
+use crate::testing::make_output;
 use serde_json::{Value, json};
 
 /// The note of this call of fio 3.33 is one that it prints itself.
@@ -26,7 +26,7 @@ fn a_note_of_fio_before_its_json_hides_no_figure() {
             (read("lat_ns.mean"), 185_282.957031),
         ],
     );
-    let said = metric(read("iops")).unwrap().passed_over(&printed(FIO));
+    let said = metric(read("iops")).unwrap().passed_over(&make_output(FIO));
     let said = said.unwrap();
     assert!(
         said.contains("note: both iodepth >= 1 and synchronous I/O engine"),
