@@ -11,7 +11,7 @@ use crate::guard::GuardKeeper;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::judge::judge;
-use crate::kept::{self, Kept};
+use crate::kept_files::{self, Kept};
 use crate::process::Origin;
 use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, stack};
@@ -543,7 +543,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     fn keep_trace(&mut self, worst: Option<&Worst>, log: &str) {
         let kept = self.collectors.keep_trace(worst, &self.spec.label, log);
         if let Some((trace, bytes)) = kept {
-            kept::send(self.context.say, WORST_FILE, &bytes);
+            kept_files::send(self.context.say, WORST_FILE, &bytes);
             self.trace = Some(trace);
         }
     }

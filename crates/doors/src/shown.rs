@@ -2,7 +2,7 @@
 //!
 //! Everything that schedlab prints passes here, on both standard streams: [`write`](Stream::write)
 //! takes [`Shown`], which is made of cleaned text or of JSON and of nothing else. What other programs
-//! print is piped through [`follow`]; they are never handed the terminal. The exceptions go through
+//! print is piped through [`relay_lines`]; they are never handed the terminal. The exceptions go through
 //! [`raw_output`] and say why: messages between two processes of schedlab, and the terminal of a guest.
 
 use model::printable::{clean_lines, is_hidden, one_line};

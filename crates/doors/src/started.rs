@@ -3,10 +3,10 @@
 //! Every program is started with a command from here, and `clippy.toml` forbids other ways. There
 //! are three kinds:
 //!
-//! - [`tool`]: a program of this machine with a name that stands in the source of schedlab. It reads
+//! - [`tool_command`]: a program of this machine with a name that stands in the source of schedlab. It reads
 //!   no input unless it is given some.
-//! - [`own`]: this program, as an agent, a guard, a keeper.
-//! - [`named`]: a program that a word of somebody else names or brings: one of an experiment, a build
+//! - [`own_command`]: this program, as an agent, a guard, a keeper.
+//! - [`named_command`]: a program that a word of somebody else names or brings: one of an experiment, a build
 //!   of somebody's source. It takes an [`Agreed`], which only they make who were shown what starts, or
 //!   who gave the experiment to a command that runs it.
 //!

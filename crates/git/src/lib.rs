@@ -88,7 +88,7 @@ pub fn fetch_tree(source: &str, commit: &str, all: &Path) -> Result<PathBuf, Err
     Ok(tree)
 }
 
-/// The directory that [`tree`] gives. All digits of the commit are in it: what has them all is the same
+/// The directory that [`fetch_tree`] gives. All digits of the commit are in it: what has them all is the same
 /// from whatever repository, and of a few digits somebody can make a second commit.
 pub fn tree_path(source: &str, commit: &str, all: &Path) -> PathBuf {
     all.join(format!("{}-{commit}", short_name(source)))

@@ -1,8 +1,8 @@
 //! The judgement of the arms of an experiment by its trials: the same one ends a run and is
 //! shown in its report.
 //!
-//! Comparisons are judged one by one ([`judge`]), and then together: which calls hold
-//! when all are looked at ([`survivors`], e-BH). The deciding comparisons are one
+//! Comparisons are judged one by one ([`judge_ratios`]), and then together: which calls hold
+//! when all are looked at ([`find_survivors`], e-BH). The deciding comparisons are one
 //! [`Family`], the further ones another: what is only looked at beside must not make the
 //! question itself harder to answer. In neither are comparisons with fewer than
 //! two blocks, which have no evidence, and the A/A arm, which is a control and no claim.

@@ -89,8 +89,8 @@ enum Input {
     Closed,
 }
 
-/// Marks that a generator sets and waits for, in this order: [`Phases::ready`],
-/// [`Phases::begin`], [`Phases::end`], [`Phases::seen`].
+/// Marks that a generator sets and waits for, in this order: [`Phases::report_ready`],
+/// [`Phases::begin_window`], [`Phases::end_window`], [`Phases::seen`].
 pub struct Phases<'a> {
     input: Receiver<Input>,
     output: Box<dyn Write + 'a>,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// One program of a stack. A fresh one for each trial.
 ///
 /// Words of its commands, its variables and its files may name ports and folders in
-/// braces, see [`fill`].
+/// braces, see [`fill_placeholders`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Service {
     /// Unique in the workload.

@@ -80,7 +80,7 @@ impl Section {
     }
 
     /// The table with this key, which is of the same word.
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub fn with_key(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.keys.push(Key::of_word(&self.word, name, value));
         self
     }
@@ -89,7 +89,7 @@ impl Section {
     pub fn with_all(self, mut keys: Map<String, Value>) -> Self {
         let name = keys.remove_entry("name");
         let keys = name.into_iter().chain(keys);
-        keys.fold(self, |table, (name, value)| table.with(&name, value))
+        keys.fold(self, |table, (name, value)| table.with_key(&name, value))
     }
 
     pub fn get(&self, name: &str) -> Option<&Value> {
@@ -113,7 +113,7 @@ pub(crate) struct Text {
 
 impl Text {
     /// The text of these keys and tables below a comment.
-    pub fn of(comment: &str, keys: &[Key], tables: &[Section]) -> Result<Self, PlanError> {
+    pub fn from_keys(comment: &str, keys: &[Key], tables: &[Section]) -> Result<Self, PlanError> {
         let mut text = Text {
             text: comment.to_owned(),
             words: Vec::new(),

@@ -4,7 +4,7 @@
 //! obeyed by a terminal ([`model::printable`]).
 
 use crate::places::Places;
-use crate::said::{self, Unknown};
+use crate::serde_errors::{self, Unknown};
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use model::Invalid;
 use model::printable::{clean_lines, one_line};
@@ -46,8 +46,8 @@ impl PlanError {
 
     /// Error with a message that may be one of serde.
     fn of_serde(message: &str) -> Self {
-        let Some(unknown) = said::parse_unknown(message) else {
-            let sentence = said::sentence(message);
+        let Some(unknown) = serde_errors::parse_unknown(message) else {
+            let sentence = serde_errors::sentence(message);
             return PlanError::new(sentence.as_deref().unwrap_or(message));
         };
         PlanError::of_unknown(unknown)

@@ -25,7 +25,7 @@ mod placement;
 mod places;
 mod program;
 mod reference;
-mod said;
+mod serde_errors;
 mod server;
 mod spread;
 mod stack;

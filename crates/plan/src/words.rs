@@ -47,7 +47,7 @@ pub struct Document {
 
 impl Document {
     /// The experiment that a command line means.
-    pub fn of(words: &Words) -> Result<Self, PlanError> {
+    pub fn from_words(words: &Words) -> Result<Self, PlanError> {
         let workloads = workloads(words)?;
         let read = read_workloads(&workloads)?;
         let arms = arms(&words.arms, &usual_role(&read))?;
@@ -67,7 +67,7 @@ impl Document {
         let arms = self.arms.iter();
         let arms = arms.map(|(arm, word)| table_of_arm(arm, word, &usual));
         let tables: Vec<Section> = arms.chain(self.workloads.iter().cloned()).collect();
-        let text = Text::of(COMMENT, &self.keys, &tables)?;
+        let text = Text::from_keys(COMMENT, &self.keys, &tables)?;
         let experiment = parse("experiment.toml", &text.text, &[]);
         let experiment = experiment.map_err(|e| text.in_words(e))?;
         Ok((experiment, text.text))
@@ -92,7 +92,7 @@ impl Document {
 
 /// The experiment with keys of a command line in place of its own.
 pub fn lay_over(experiment: Experiment, keys: &[Key]) -> Result<Experiment, PlanError> {
-    let text = Text::of("", keys, &[])?;
+    let text = Text::from_keys("", keys, &[])?;
     file::lay_over(experiment, &text.text).map_err(|e| text.in_words(e))
 }
 
@@ -102,7 +102,7 @@ pub fn parse_workload(text: &str) -> Result<Workload, PlanError> {
 }
 
 fn read_workloads(tables: &[Section]) -> Result<Vec<Workload>, PlanError> {
-    let text = Text::of("", &[], tables)?;
+    let text = Text::from_keys("", &[], tables)?;
     file::parse_workloads(&text.text).map_err(|e| text.in_words(e))
 }
 
@@ -117,7 +117,7 @@ fn table_of_arm(arm: &Arm, word: &str, usual: &Role) -> Section {
         None => None,
     };
     let table = Section::new("[[arm]]", word);
-    table.with("name", arm.name.as_str()).with_all(keys)
+    table.with_key("name", arm.name.as_str()).with_all(keys)
 }
 
 /// The arms, and the words that they are of.
@@ -208,10 +208,10 @@ fn workload(text: &str) -> Section {
         Some((kind, loads)) => (kind, Some(loads)),
         None => (text, None),
     };
-    let table = Section::new("[[workload]]", &format!("-w {text}")).with("kind", kind);
+    let table = Section::new("[[workload]]", &format!("-w {text}")).with_key("kind", kind);
     match loads {
         None => table,
-        Some(loads) => table.with("loads", loads.split(',').map(load).collect::<Vec<_>>()),
+        Some(loads) => table.with_key("loads", loads.split(',').map(load).collect::<Vec<_>>()),
     }
 }
 
@@ -225,8 +225,8 @@ fn load(text: &str) -> Value {
 fn command(words: &Words) -> Result<Section, PlanError> {
     let program = words.command.first().map_or("", String::as_str);
     let mut table = Section::new("[[workload]]", &format!("-- {program}"))
-        .with("kind", "command")
-        .with("command", words.command.as_slice());
+        .with_key("kind", "command")
+        .with_key("command", words.command.as_slice());
     if let Some(text) = &words.prepare {
         let (argv, word) = (
             split(text, "--prepare 'make clean'")?,
@@ -302,19 +302,19 @@ fn role(header: &'static str, option: &str, text: &str) -> Result<Section, PlanE
         Some((BURNWAIT, count)) => (BURNWAIT, Some(count)),
         _ => (kind.as_str(), None),
     };
-    let mut table = Section::new(header, &format!("{option} {text}")).with("kind", kind);
+    let mut table = Section::new(header, &format!("{option} {text}")).with_key("kind", kind);
     if let Some(count) = count {
-        table = table.with("count", load(count));
+        table = table.with_key("count", load(count));
     }
     Ok(match kind {
         _ if args.is_empty() => table,
         BURNWAIT => {
             let events = args.join(" ");
             let events = events.split(',').map(str::trim);
-            table.with("events", events.collect::<Vec<_>>())
+            table.with_key("events", events.collect::<Vec<_>>())
         }
-        "command" => table.with("command", args),
-        _ => table.with("args", args),
+        "command" => table.with_key("command", args),
+        _ => table.with_key("args", args),
     })
 }
 
@@ -337,7 +337,7 @@ mod tests {
             workloads: vec!["wakeup".to_owned()],
             ..Words::default()
         };
-        let (experiment, _) = Document::of(&line)?.read()?;
+        let (experiment, _) = Document::from_words(&line)?.read()?;
         Ok(experiment.arms.into_iter().map(|arm| arm.name).collect())
     }
 
@@ -351,7 +351,7 @@ mod tests {
                 command: words(&["/usr/bin/make", "-j4"]),
                 ..Words::default()
             };
-            Document::of(&line).unwrap().read().unwrap().0.name
+            Document::from_words(&line).unwrap().read().unwrap().0.name
         };
         let two = name(&["default", "batch"], &["wakeup:50%"]);
         assert_eq!(two, "default-or-batch-wakeup-make");

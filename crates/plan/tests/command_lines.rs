@@ -31,7 +31,7 @@ fn guest() -> Words {
 }
 
 fn read(words: &Words) -> Result<(Experiment, String), PlanError> {
-    Document::of(words)?.read()
+    Document::from_words(words)?.read()
 }
 
 fn experiment(words: &Words) -> Experiment {
@@ -324,7 +324,7 @@ fn cells_that_are_left_out_are_not_in_the_file() {
         &["default", "nice=5"],
         &["http:1k/s,2k/s", "hackbench:1,2", "wakeup"],
     );
-    let mut document = Document::of(&words).expect("is right");
+    let mut document = Document::from_words(&words).expect("is right");
     document.leave_out(&[0, 2, 3, 4].into_iter().collect());
     let (experiment, text) = document.read().expect("is right");
     let again = parse_experiment("x.toml", &text).expect("is right");

@@ -95,7 +95,7 @@ fn line(metrics: &[&str], command: &[&str]) -> Result<Experiment, String> {
         metrics: own(metrics),
         ..Words::default()
     };
-    let read = Document::of(&words).and_then(|document| document.read());
+    let read = Document::from_words(&words).and_then(|document| document.read());
     read.map(|(experiment, _)| experiment)
         .map_err(|error| error.to_string())
 }

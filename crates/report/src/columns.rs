@@ -188,7 +188,7 @@ fn with_unbroken(text: &str, width: usize) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// A text and what can be done, as [`wrap`] does it. The remedy has a line of its own where that
+/// A text and what can be done, as [`wrap_text`] does it. The remedy has a line of its own where that
 /// keeps it whole: it may be a command to paste.
 pub fn wrap_with_remedy(
     text: &str,

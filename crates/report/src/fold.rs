@@ -9,7 +9,7 @@ pub fn is_alike(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.is_like(b))
 }
 
-/// Texts that are [`alike`] as one, with the least and the greatest of each number.
+/// Texts that are [`is_alike`] as one, with the least and the greatest of each number.
 pub fn in_ranges(texts: &[&str]) -> String {
     let texts: Vec<Vec<Piece>> = texts.iter().map(|text| pieces(text)).collect();
     let Some(first) = texts.first() else {

@@ -154,7 +154,7 @@ pub fn describe_difference(ratio: f64) -> String {
     }
 }
 
-/// The interval of a [`difference`]: `30 to 56 %`, `3.5 to 4.4 times`, and with its
+/// The interval of a [`describe_difference`]: `30 to 56 %`, `3.5 to 4.4 times`, and with its
 /// directions where the ends differ in them: `4 % lower to 33 % higher`.
 pub fn describe_differences(low: f64, high: f64) -> String {
     if high < 1.0 {
@@ -197,7 +197,7 @@ pub fn format_rough_time(ns: f64) -> String {
     format_count(number, unit)
 }
 
-/// The time of [`about`] where there is little room: `40 s`, `4 min`, `3 h`, `5 d`.
+/// The time of [`format_rough_time`] where there is little room: `40 s`, `4 min`, `3 h`, `5 d`.
 pub fn in_short(ns: f64) -> String {
     let (number, unit) = planned(ns);
     let unit = match unit {

@@ -173,7 +173,7 @@ pub fn pair_trials<'a>(
 }
 
 /// The log-ratios of a cell for one metric, in block order; none of a metric that is compared by
-/// differences ([`scale`]). A block whose values are no numbers is left out (see [`Pair::log_ratio`]).
+/// differences ([`choose_scale`]). A block whose values are no numbers is left out (see [`Pair::log_ratio`]).
 pub fn log_ratios<'a>(
     trials: impl IntoIterator<Item = &'a Trial> + Clone,
     cell: usize,

@@ -76,7 +76,7 @@ impl Process<'_> {
     }
 }
 
-/// Scale on which the pairs of windows of a metric are compared ([`sample::scale`]).
+/// Scale on which the pairs of windows of a metric are compared ([`sample::choose_scale`]).
 pub fn choose_scale(processes: &[Process], metric: &str) -> Scale {
     let figures = processes
         .iter()

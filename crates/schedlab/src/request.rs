@@ -41,7 +41,7 @@ pub fn read_wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
 
 /// The experiment of a command line, and the text of the file that it becomes.
 fn from_words(args: &ExperimentArgs) -> Result<(Experiment, String), CliError> {
-    let mut document = Document::of(&words(args)?)?;
+    let mut document = Document::from_words(&words(args)?)?;
     let (experiment, text) = document.read()?;
     let left_out = args.cells.left_out(&experiment)?;
     if left_out.is_empty() {
@@ -291,7 +291,7 @@ pub fn target_of(text: &str) -> Result<(TargetSpec, bool), CliError> {
         keys: short_form(text, text)?,
         ..Words::default()
     };
-    let (experiment, _) = Document::of(&words)?.read()?;
+    let (experiment, _) = Document::from_words(&words)?.read()?;
     Ok((experiment.target, true))
 }
 

@@ -3,7 +3,7 @@
 //! The input is `x = ln(arm / baseline)` of each pair, or `arm − baseline` where a ratio has no meaning,
 //! in the order of measuring, by process. The order inside each pair was drawn by a fair coin, so the
 //! test is that of [`randomization`], looked at after each process. The ratio, or the difference, is
-//! that of the centre of the pairs ([`randomization::centre`]).
+//! that of the centre of the pairs ([`randomization::estimate_centre`]).
 //!
 //! Pairs of one process share its memory layout and placement, and what they say is about this
 //! process. With two processes or more, the interval is wider by the variance between them

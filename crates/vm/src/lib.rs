@@ -35,7 +35,7 @@ pub mod qemu;
 mod qmp;
 mod saved;
 pub mod scripted;
-mod seen;
+mod shared_files;
 mod spec;
 mod sys;
 mod unpack;

@@ -176,7 +176,7 @@ impl PoolWanted {
         }
     }
 
-    /// Takes a step that [`PoolWanted::step`] found.
+    /// Takes a step that [`PoolWanted::find_step`] found.
     pub fn take_step(&self, step: &Step) -> Result<(), XenError> {
         if let Step::Replace(pool) = step {
             remove(pool)?;

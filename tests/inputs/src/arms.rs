@@ -27,7 +27,7 @@ pub fn arms(input: &[u8]) {
         keys: vec![Key::new("--aa", "aa", text.len().is_multiple_of(2))],
         ..Words::default()
     };
-    match Document::of(&words).and_then(|document| document.read()) {
+    match Document::from_words(&words).and_then(|document| document.read()) {
         Ok((experiment, _)) => is_whole(&experiment),
         Err(error) => is_shown(error),
     }

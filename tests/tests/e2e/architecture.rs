@@ -91,19 +91,28 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn no_file_of_the_product_is_longer_than_six_hundred_lines() {
+/// The sources of the product with their texts, without the modules of tests at their ends.
+fn product() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for name in crates() {
         sources(&root().join("crates").join(name).join("src"), &mut files);
     }
     assert!(files.len() > 100, "the sources were not found");
-    let mut long = BTreeSet::new();
-    for file in files {
+    files.retain(|file| !file.ends_with("tests.rs"));
+    let read = |file: PathBuf| {
         let text = fs::read_to_string(&file).expect("a source");
-        let product = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(&text);
-        let is_test = file.ends_with("tests.rs");
-        if !is_test && product.lines().count() > MOST_LINES {
+        let product = text.split("\n#[cfg(test)]\nmod ").next();
+        let product = product.unwrap_or(&text).to_owned();
+        (file, product)
+    };
+    files.into_iter().map(read).collect()
+}
+
+#[test]
+fn no_file_of_the_product_is_longer_than_six_hundred_lines() {
+    let mut long = BTreeSet::new();
+    for (file, text) in product() {
+        if text.lines().count() > MOST_LINES {
             let name = file
                 .strip_prefix(root().join("crates"))
                 .expect("below crates");
@@ -112,4 +121,41 @@ fn no_file_of_the_product_is_longer_than_six_hundred_lines() {
     }
     let known: BTreeSet<String> = LONGER.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(long, known);
+}
+
+/// Words that tell nothing where a function is called.
+const PREPOSITIONS: [&str; 10] = [
+    "at", "by", "for", "from", "in", "of", "on", "since", "to", "with",
+];
+/// Percent of the public functions that may have one word for a name.
+const MOST_OF_ONE_WORD: usize = 35;
+
+#[test]
+fn public_functions_tell_where_they_are_called_what_they_do() {
+    let mut names = Vec::new();
+    for (file, text) in product() {
+        let public = text.lines().filter_map(|line| {
+            let line = line.trim_start().strip_prefix("pub")?;
+            let line = line
+                .strip_prefix("(crate)")
+                .or(line.strip_prefix("(super)"))
+                .unwrap_or(line);
+            let name = line
+                .trim_start()
+                .trim_start_matches("const ")
+                .strip_prefix("fn ")?;
+            name.split(['(', '<']).next()
+        });
+        names.extend(public.map(|name| (file.clone(), name.to_owned())));
+    }
+    let vague = names
+        .iter()
+        .filter(|(_, name)| PREPOSITIONS.contains(&name.as_str()));
+    assert_eq!(vague.collect::<Vec<_>>(), Vec::<&(PathBuf, String)>::new());
+    let of_one_word = names.iter().filter(|(_, name)| !name.contains('_')).count();
+    assert!(
+        of_one_word * 100 < names.len() * MOST_OF_ONE_WORD,
+        "{of_one_word} of {}",
+        names.len()
+    );
 }

@@ -1,8 +1,8 @@
 //! Arms that name the kernel's own scheduler: `eevdf`, `cfs`, `bore`. They change nothing, and a
 //! trial counts only where that scheduler is the one that the kernel has.
 
-use super::asked::{Asked, Value as Wanted};
 use super::ingredient::{At, Change, Form, Ingredient, problem};
+use super::requirement::{Asked, Value as Wanted};
 use collect::fair::{self, FairScheduler};
 use load::Keys;
 use model::readings::FAIR_SCHEDULER;

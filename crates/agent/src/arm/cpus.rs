@@ -2,8 +2,8 @@
 //! thread that is looked at. The CPUs are given with the role's start (`roles`, `window`), and end
 //! with its processes, so there is nothing to undo.
 
-use super::asked::Asked;
 use super::ingredient::{Around, At, Change, Form, Ingredient, parse_text, problem, without_role};
+use super::requirement::Asked;
 use collect::tasks::{self, Pid};
 use load::Keys;
 use model::readings::CPUS;

@@ -2,10 +2,10 @@
 //! the place of another build. Each process has them from its start (environ(7)) and passes them on,
 //! so there is nothing to undo.
 
-use super::asked::Asked;
 use super::ingredient::{
     Around, At, Change, Form, Ingredient, twice_error, value_of, without_role,
 };
+use super::requirement::Asked;
 use load::{Keys, Launch};
 use model::readings;
 use model::{Arm, Fact, Invalid, Problem, Role, Workload};

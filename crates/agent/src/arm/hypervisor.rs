@@ -2,10 +2,10 @@
 //! it. The pool is made, used as it is, or refused by the rules of `xen::PoolWanted`, read back
 //! around and within each trial, and put back as it was.
 
-use super::asked::{Asked, Value};
 use super::ingredient::{
     Around, At, Change, Form, Ground, Ingredient, Undone, parse_text, problem,
 };
+use super::requirement::{Asked, Value};
 use crate::error::AgentError;
 use crate::files;
 use crate::journal::{self, Journal, Undo};

@@ -4,7 +4,7 @@
 //! Whatever else has to know about ingredients asks here: the reader of experiment files
 //! and of the command line, the lists, the checks of an experiment, and each trial.
 
-use super::asked::Asked;
+use super::requirement::Asked;
 use super::{
     built_in, cpus, daemon, env, handicap, hypervisor, kernel, policy, profile, quota, scheduler,
     tunables, uclamp, weight,
@@ -137,7 +137,7 @@ pub trait Change {
     }
 
     /// Facts as they are now. A fact needs to say what is wanted only where the arm alone does
-    /// not say it ([`Ingredient::asks`]).
+    /// not say it ([`Ingredient::asked_facts`]).
     fn facts(&self, at: &At) -> Vec<Fact>;
 
     /// Settings of the machine that keep it from having its effect.

@@ -1,7 +1,6 @@
 //! Ingredients of an arm, one file each: how to check it, put it in force, prove it and undo
 //! it.
 
-mod asked;
 mod built_in;
 mod busy;
 pub(crate) mod cpus;
@@ -14,12 +13,13 @@ mod kernel;
 pub(crate) mod policy;
 mod profile;
 pub(crate) mod quota;
+mod requirement;
 pub(crate) mod scheduler;
 pub mod tunables;
 pub(crate) mod uclamp;
 mod weight;
 
-pub use asked::{Asked, Value};
 pub use policy::{POLICY_KEYS, check_policy, read_policy};
+pub use requirement::{Asked, Value};
 pub use scheduler::{find_with as find_scheduler, how_to_get};
 pub use weight::check_weight;

@@ -3,8 +3,8 @@
 //! `trial`) and removed with it, so there is nothing to apply or undo here. Arms that take turns
 //! change it where it is (`Roles::regroup`).
 
-use super::asked::Asked;
 use super::ingredient::{Around, At, Change, Form, Ingredient, parse_text, problem, without_role};
+use super::requirement::Asked;
 use crate::roles;
 use crate::roles::cgroup::Quota;
 use load::Keys;

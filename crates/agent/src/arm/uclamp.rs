@@ -3,8 +3,8 @@
 //! (Documentation/scheduler/sched-util-clamp.rst). Threads that start later inherit it, and it
 //! ends with them, so there is nothing to undo.
 
-use super::asked::Asked;
 use super::ingredient::{Around, At, Change, Form, Ingredient, parse_text, problem, without_role};
+use super::requirement::Asked;
 use collect::sys::{SchedAttr, UTIL_CLAMP_MAX, UTIL_CLAMP_MIN, sched_getattr, sched_setattr};
 use collect::tasks::{self, Pid};
 use load::Keys;

@@ -3,8 +3,8 @@
 //! with it, so there is nothing to apply or undo here. Arms that take turns change it where it is
 //! (`Roles::regroup`).
 
-use super::asked::Asked;
 use super::ingredient::{Around, At, Change, Form, Ingredient, problem, twice_error, value_of};
+use super::requirement::Asked;
 use crate::roles::cgroup::Settings;
 use crate::roles::{self, placement};
 use load::Keys;

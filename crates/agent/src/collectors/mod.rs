@@ -13,13 +13,13 @@ pub mod events;
 mod hardware;
 mod runqueue;
 mod schedstat;
+mod selection;
 mod surroundings;
 pub mod switches;
 pub mod trace;
-mod wanted;
 mod work;
 
-pub use wanted::{Cost, Costs, MOST, costs_file, wanted_collectors};
+pub use selection::{Cost, Costs, MOST, costs_file, wanted_collectors};
 
 use attendants::{AttendantTimes, Attendants};
 use collect::tasks::Pid;

@@ -27,7 +27,7 @@ const EVENTS: [&str; 8] = [
     "sched_process_exit",
 ];
 
-/// A ring buffer that this process made. It stays until [`remove`] is called.
+/// A ring buffer that this process made. It stays until [`remove_ring`] is called.
 #[derive(Debug)]
 pub struct Ring {
     tracefs: OwnedFd,
@@ -86,7 +86,7 @@ pub fn remove_ring(root: &Path, name: &str) -> io::Result<()> {
 
 impl Ring {
     /// An empty ring that records nothing yet. `bytes` is what it holds of each CPU. Where it
-    /// fails, a part of it may be left for [`remove`].
+    /// fails, a part of it may be left for [`remove_ring`].
     pub fn make(root: &Path, name: &str, bytes: u64) -> io::Result<Ring> {
         let tracefs = tracefs::open(root)?;
         let mode = Mode::from_raw_mode(0o700);

@@ -106,7 +106,7 @@ pub fn measure_wants(
     (0..sets.len()).map(|set| alone.want(set)).collect()
 }
 
-/// The time that [`wants`] takes, by far.
+/// The time that [`measure_wants`] takes, by far.
 pub fn limit(sets: &[Set]) -> Duration {
     let of_set = |set| limit_ns(sets, set).saturating_mul(runs(sets, set));
     let all = (0..sets.len()).map(of_set).fold(0, u64::saturating_add);

@@ -17,10 +17,10 @@ mod pipe;
 mod processes;
 mod sets;
 mod tally;
-mod told;
 mod weight;
 mod wire;
 mod worker;
+mod worker_process;
 
 use crate::gate::Gate;
 use crate::latency::Quantile;
@@ -39,8 +39,8 @@ use serde::{Deserialize, Serialize};
 pub use sets::Set;
 pub use sets::{published_sets, read as read_set, read_events};
 use std::time::Duration;
-pub use told::process_main as worker_main;
 use worker::{Member, Own, Shape, Worker};
+pub use worker_process::process_main as worker_main;
 
 const KEYS: &[KeyDef] = &[
     KeyDef::new(

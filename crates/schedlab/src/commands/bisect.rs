@@ -4,7 +4,7 @@
 mod directory;
 mod kernel;
 mod program;
-mod shown;
+mod state_text;
 
 use crate::args::{BisectArgs, ExperimentArgs};
 use crate::exit::{self, CliError};
@@ -135,7 +135,7 @@ pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
     })?;
     match args.format {
         Plain::Json => output::json(&bisect.state)?,
-        Plain::Text => output::print_text(shown::answer_text(&bisect.state, &next))?,
+        Plain::Text => output::print_text(state_text::answer_text(&bisect.state, &next))?,
     }
     if !args.quiet {
         note!("\nResults  {}", bisect.dir.display());

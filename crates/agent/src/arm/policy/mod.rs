@@ -10,8 +10,8 @@ mod threads;
 pub use keys::{POLICY_KEYS, check_policy, read_policy};
 pub use threads::*;
 
-use super::asked::Asked;
 use super::ingredient::{Around, At, Change, Form, Ingredient, problem, without_role};
+use super::requirement::Asked;
 use crate::roles;
 use load::Keys;
 use model::{

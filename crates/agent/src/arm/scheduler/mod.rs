@@ -5,10 +5,10 @@ mod loader;
 mod operations;
 mod refusal;
 
-use super::asked::{Asked, Value};
 use super::ingredient::{
     Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice_error,
 };
+use super::requirement::{Asked, Value};
 use crate::stop::Stop;
 use attached::{Attached, Limits};
 use collect::tasks::Pid;

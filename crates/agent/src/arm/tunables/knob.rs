@@ -117,7 +117,7 @@ impl Knob {
         doors::read::kernel_text(&self.path).map_err(|e| self.io_error("read", e))
     }
 
-    /// The value in force, in the form of [`normalise`].
+    /// The value in force, in the form of [`normalise`](super::value::normalise).
     pub fn read(&self) -> Result<String, TunableError> {
         let text = self.text()?;
         Ok(match sysctl::is_full_name(&self.name) {

@@ -16,10 +16,10 @@ use rules::{Wanted, Writes};
 pub use table::{TABLE, Tunable, Unit};
 pub(crate) use value::{is_settable, normalise, own_name};
 
-use super::asked::{Asked, Value};
 use super::ingredient::{
     Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice_error,
 };
+use super::requirement::{Asked, Value};
 use crate::journal::{Journal, Undo};
 use crate::stop::Stop;
 use load::Keys;

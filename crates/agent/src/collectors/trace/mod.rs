@@ -6,11 +6,12 @@
 //! is. So nothing is read or written within the window but some words to tracefs, however long
 //! the window is.
 
+mod cause;
 mod perfetto;
 mod rings;
-mod shown;
 
 use super::def::{At, Collected, Collecting, CollectorDef, Lack, Start};
+use cause::Shown;
 use collect::sched_trace;
 use collect::tasks::{self, Pid};
 use load::Worst;
@@ -19,7 +20,6 @@ use model::{Severity, TrialSpec, Warning, WorstTrace};
 use perfetto::{About, Process};
 use rings::Rings;
 pub(crate) use rings::now_ns;
-use shown::Shown;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -457,7 +457,7 @@ struct TrackEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shown::tests::late_wakeup;
+    use super::super::cause::tests::late_wakeup;
     use super::*;
 
     fn read() -> Trace {

@@ -1,8 +1,8 @@
 //! The worker in its guest, where it is the first process and the only one: it is told its task
 //! over the console, works, and says what it recorded.
 
-use super::super::told;
 use super::super::wire::{ARGUMENT, Said};
+use super::super::worker_process;
 use rustix::mount::{MountFlags, mount};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::ffi::OsString;
@@ -23,8 +23,8 @@ fn is_worker(pid: u32, mut args: impl Iterator<Item = OsString>) -> bool {
 /// The life of a worker in its guest. It never returns: dom0 destroys the guest.
 pub fn main() -> ! {
     match open_console() {
-        Ok(()) => told::live(told::Home::Guest),
-        Err(why) => told::send_line(&Said::Failed(why)),
+        Ok(()) => worker_process::live(worker_process::Home::Guest),
+        Err(why) => worker_process::send_line(&Said::Failed(why)),
     }
     loop {
         std::thread::park();
