@@ -138,7 +138,10 @@ fn a_strangers_repository_is_no_option_of_git() {
         vec!["kernel", "build", "--ref", "v1", "--", &source],
         vec!["tool", "install", "schbench", &from],
     ] {
-        let output = bench.run(&command);
+        // What somebody installed before is fetched from nowhere.
+        let cache = bench.path("cache");
+        let mut command = bench.command(&command);
+        let output = command.env("SCHEDLAB_CACHE_DIR", cache).output().unwrap();
         assert!(!output.status.success(), "{command:?}: {}", stdout(&output));
         assert!(!bench.path("ran").exists(), "{command:?}");
     }
@@ -164,7 +167,10 @@ fn a_repository_around_the_working_directory_is_not_obeyed() {
         vec!["kernel", "build", "--ref", "v1", "--", far],
         vec!["tool", "install", "schbench", &from],
     ] {
-        let output = bench.run(&command);
+        // What somebody installed before is fetched from nowhere.
+        let cache = bench.path("cache");
+        let mut command = bench.command(&command);
+        let output = command.env("SCHEDLAB_CACHE_DIR", cache).output().unwrap();
         assert!(!output.status.success(), "{command:?}: {}", stdout(&output));
         assert!(!bench.path("ran").exists(), "{command:?}");
     }
