@@ -262,6 +262,6 @@ mod tests {
             panic!("{problems:?}");
         };
         assert!(problem.what.starts_with("collect delay: "), "{problem:?}");
-        assert!(problem.remedy.contains("delays, distances"), "{problem:?}");
+        assert!(problem.remedy.contains("delays, work, distances"), "{problem:?}");
     }
 }
