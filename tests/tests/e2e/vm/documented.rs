@@ -35,7 +35,7 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     // A process that has ended has no deadline parameters left to read, which voids the trial of
     // a command.
     ("deadline:RUNTIME/PERIOD", &[]),
-    ("nice=N", &["nice=5"]),
+    ("nice=N", &["nice=5", "nice=-10"]),
     ("slice=TIME", &["slice=0.3ms"]),
     // It needs a server: services.rs.
     ("weight=N", &[]),
