@@ -262,6 +262,9 @@ mod tests {
             panic!("{problems:?}");
         };
         assert!(problem.what.starts_with("collect delay: "), "{problem:?}");
-        assert!(problem.remedy.contains("delays, work, distances"), "{problem:?}");
+        assert!(
+            problem.remedy.contains("delays, work, distances"),
+            "{problem:?}"
+        );
     }
 }
