@@ -52,6 +52,14 @@ impl Pair {
         difference.is_finite().then_some(difference)
     }
 
+    /// Log-ratio or difference.
+    pub fn shift(&self, scale: Scale) -> Option<f64> {
+        match scale {
+            Scale::Ratio => self.log_ratio(),
+            Scale::Difference => self.difference(),
+        }
+    }
+
     /// Values of baseline and arm as they enter the ratio.
     pub fn ratio_values(&self) -> [f64; 2] {
         // Not `max`, which would take what is no number for the least.

@@ -31,12 +31,8 @@ impl Process<'_> {
     /// Log-ratio or difference of each pair by its number.
     pub fn shifts_by_pair(&self, metric: &str, span: Span, scale: Scale) -> BTreeMap<u32, f64> {
         let figures = self.pair_figures(metric, span).into_iter();
-        let shift = |pair: &Pair| match scale {
-            Scale::Ratio => pair.log_ratio(),
-            Scale::Difference => pair.difference(),
-        };
         figures
-            .filter_map(|(number, pair)| Some((number, shift(&pair)?)))
+            .filter_map(|(number, pair)| Some((number, pair.shift(scale)?)))
             .collect()
     }
 

@@ -1,11 +1,11 @@
 //! Effects that a number of blocks can show, and the number of blocks that shows an effect.
 //!
-//! The input is the standard deviation of a block's log-ratio, from a pilot or an
-//! earlier run. Of the safe test only the *last* look is counted, with the usual
+//! The input is the standard deviation of a block's shift, from a pilot or an earlier run: of its
+//! log-ratio, or of its difference where that is the scale of the metric. Of the safe test only the *last* look is counted, with the usual
 //! normal approximation of the noncentral t:
 //!
 //! ```text
-//! change / sd = (t_c + z·sqrt(1 + t_c² / (2·nu))) / sqrt(n)
+//! shift / sd = (t_c + z·sqrt(1 + t_c² / (2·nu))) / sqrt(n)
 //! ```
 //!
 //! `t_c` is the t-statistic at which e reaches `1/alpha`, `z` the normal quantile
@@ -40,16 +40,15 @@ impl Confidence {
     }
 }
 
-/// The smallest gain, as a fraction (0.02 = 2 %), that `blocks` blocks find.
+/// The smallest shift that `blocks` blocks find, a log-ratio or a difference as `sd` is.
 /// `None` where so few can decide nothing at this alpha.
-pub fn detectable_change(sd: f64, blocks: u32, confidence: Confidence) -> Option<f64> {
-    Some((standardized_effect(blocks, confidence)? * sd).exp_m1())
+pub fn detectable_shift(sd: f64, blocks: u32, confidence: Confidence) -> Option<f64> {
+    Some(standardized_effect(blocks, confidence)? * sd)
 }
 
-/// The blocks it takes to find a change of this fraction, up or down; `None`
-/// beyond 10 000, or for no change at all.
-pub fn blocks_to_detect(change: f64, sd: f64, confidence: Confidence) -> Option<u32> {
-    let wanted = change.ln_1p().abs();
+/// The blocks it takes to find this shift, up or down; `None` beyond 10 000, or for no shift at all.
+pub fn blocks_to_detect(shift: f64, sd: f64, confidence: Confidence) -> Option<u32> {
+    let wanted = shift.abs();
     smallest_count(1, MAX_BLOCKS, |blocks| {
         standardized_effect(blocks, confidence).is_some_and(|effect| effect * sd <= wanted)
     })
@@ -59,28 +58,26 @@ pub fn blocks_to_detect(change: f64, sd: f64, confidence: Confidence) -> Option<
 /// blocks: they mix many stakes, and let no pair count for much.
 const COINS: f64 = 1.15;
 
-/// The smallest gain, as a fraction, that `pairs` pairs of windows find, whose order coins drew. `sd`
-/// is that of the log-ratio of a pair.
-pub fn detectable_change_in_turns(sd: f64, pairs: u32, confidence: Confidence) -> Option<f64> {
+/// The smallest shift that `pairs` pairs of windows find, whose order coins drew. `sd` is that of a pair.
+pub fn detectable_shift_in_turns(sd: f64, pairs: u32, confidence: Confidence) -> Option<f64> {
     let blocks = model::truncate_to_u64(f64::from(pairs) / COINS);
     let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
     (pairs >= fewest_pairs(confidence.alpha))
-        .then(|| detectable_change(sd, blocks, confidence))
+        .then(|| detectable_shift(sd, blocks, confidence))
         .flatten()
 }
 
-/// The pairs of windows it takes to find a change of this fraction.
-pub fn pairs_to_detect(change: f64, sd: f64, confidence: Confidence) -> Option<u32> {
-    let blocks = blocks_to_detect(change, sd, confidence)?;
+/// The pairs of windows it takes to find this shift.
+pub fn pairs_to_detect(shift: f64, sd: f64, confidence: Confidence) -> Option<u32> {
+    let blocks = blocks_to_detect(shift, sd, confidence)?;
     let pairs = model::truncate_to_u64((f64::from(blocks) * COINS).ceil());
     let pairs = u32::try_from(pairs).unwrap_or(u32::MAX);
     Some(pairs.max(fewest_pairs(confidence.alpha)))
 }
 
-/// The blocks it takes to call two equal arms *same* within ± this fraction.
-pub fn blocks_to_show_same(smallest_effect: f64, sd: f64, confidence: Confidence) -> Option<u32> {
+/// The blocks it takes to call two equal arms *same* within ± this shift.
+pub fn blocks_to_show_same(band: f64, sd: f64, confidence: Confidence) -> Option<u32> {
     let z = normal_quantile((1.0 + confidence.power) / 2.0)?;
-    let band = smallest_effect.ln_1p();
     smallest_count(1, MAX_BLOCKS, |blocks| {
         let expected = Moments::from_mean_and_sd(blocks, 0.0, sd);
         let off_centre = z * sd / f64::from(blocks).sqrt();
@@ -89,17 +86,16 @@ pub fn blocks_to_show_same(smallest_effect: f64, sd: f64, confidence: Confidence
     })
 }
 
-/// The processes it takes to call two equal arms *same*, in each of which the arms have this many
+/// The processes it takes to call two equal arms *same* within ± this shift, in each of which the arms have this many
 /// pairs of windows. As in [`crate::turns`], what processes differ by widens the interval; one
 /// process is judged by its pairs alone.
 pub fn processes_to_show_same(
-    smallest_effect: f64,
+    band: f64,
     levels: Levels,
     pairs: u32,
     confidence: Confidence,
 ) -> Option<u32> {
     let z = normal_quantile((1.0 + confidence.power) / 2.0)?;
-    let band = smallest_effect.ln_1p();
     let is_shown = |processes: u32| {
         let all = processes.saturating_mul(pairs);
         let expected = Moments::from_mean_and_sd(all, 0.0, levels.within.sqrt());
@@ -181,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_planned_blocks_find_the_change_with_the_power_asked_for() {
-        let blocks = blocks_to_detect(0.03, 0.02, USUAL).unwrap_or(0);
+        let blocks = blocks_to_detect(0.03_f64.ln_1p(), 0.02, USUAL).unwrap_or(0);
         let found = share(Verdict::Better, blocks, 0.03f64.ln_1p(), 0.02);
         assert!(
             (0.78..0.95).contains(&found),
@@ -193,7 +189,7 @@ mod tests {
     fn the_planned_pairs_find_the_change_by_coins_with_the_power_asked_for() {
         let mut noise = Noise::from_seed(12);
         for (change, sd) in [(0.03f64, 0.1), (0.03, 0.03), (0.1, 0.1)] {
-            let pairs = pairs_to_detect(change, sd, USUAL).unwrap_or(0);
+            let pairs = pairs_to_detect(change.ln_1p(), sd, USUAL).unwrap_or(0);
             let mut finds = |_: &u32| {
                 let mut process = crate::randomization::Process::default();
                 (0..pairs).any(|_| {
@@ -211,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_planned_blocks_show_that_equal_arms_are_the_same() {
-        let blocks = blocks_to_show_same(0.02, 0.02, USUAL).unwrap_or(0);
+        let blocks = blocks_to_show_same(0.02_f64.ln_1p(), 0.02, USUAL).unwrap_or(0);
         let shown = share(Verdict::Same, blocks, 0.0, 0.02);
         assert!(
             (0.78..0.95).contains(&shown),
@@ -220,24 +216,31 @@ mod tests {
     }
 
     #[test]
-    fn change_and_blocks_are_each_others_inverse() {
-        let change = detectable_change(0.05, 17, USUAL).unwrap_or(f64::NAN);
-        assert_eq!(blocks_to_detect(change * 1.0001, 0.05, USUAL), Some(17));
-        assert_eq!(blocks_to_detect(change * 0.9999, 0.05, USUAL), Some(18));
+    fn shift_and_blocks_are_each_others_inverse() {
+        let shift = detectable_shift(0.05, 17, USUAL).unwrap_or(f64::NAN);
+        assert_eq!(blocks_to_detect(shift * 1.0001, 0.05, USUAL), Some(17));
+        assert_eq!(blocks_to_detect(shift * 0.9999, 0.05, USUAL), Some(18));
     }
 
     #[test]
     fn a_loss_takes_as_many_blocks_as_the_inverse_gain() {
-        let loss = 1.0 / 1.1 - 1.0;
         assert_eq!(
-            blocks_to_detect(loss, 0.05, USUAL),
+            blocks_to_detect(-0.1, 0.05, USUAL),
             blocks_to_detect(0.1, 0.05, USUAL)
         );
     }
 
     #[test]
+    fn the_unit_of_a_difference_does_not_matter() {
+        assert_eq!(
+            blocks_to_detect(3000.0, 5000.0, USUAL),
+            blocks_to_detect(3.0, 5.0, USUAL)
+        );
+    }
+
+    #[test]
     fn the_impossible_is_not_planned() {
-        assert_eq!(detectable_change(0.05, 4, USUAL), None);
+        assert_eq!(detectable_shift(0.05, 4, USUAL), None);
         assert_eq!(blocks_to_detect(0.0, 0.05, USUAL), None);
         assert_eq!(blocks_to_detect(1e-6, 0.05, USUAL), None);
         assert_eq!(blocks_to_show_same(0.0, 0.05, USUAL), None);

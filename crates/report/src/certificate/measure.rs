@@ -1,8 +1,8 @@
 //! The figures of a certificate, from the trials of arms that are the same.
 
 use super::{CellNoise, Certificate, Sight, TIMES_NS};
-use crate::noise::{Series, has_turns_in, visible_change};
-use model::Better;
+use crate::noise::{Series, change_of_shift, has_turns_in, visible_shift};
+use model::{Better, Scale};
 use results::ResultSet;
 use stats::planner::Confidence;
 use stats::{bounds, summary};
@@ -82,7 +82,9 @@ impl<'a> Scope<'a> {
             Sight {
                 time_ns,
                 blocks,
-                change: spread.and_then(|sd| visible_change(sd, blocks, pairs, self.planned())),
+                change: spread
+                    .and_then(|sd| visible_shift(sd, blocks, pairs, self.planned()))
+                    .map(|shift| change_of_shift(shift, Scale::Ratio)),
             }
         };
         Some(CellNoise {

@@ -1,15 +1,16 @@
 //! The planner: what a time will show, and what time a change will take, told from
 //! the noise of a pilot or of earlier results.
 //!
-//! The noise is the spread of a block's log-ratio. It is itself only estimated, so
+//! The noise is the spread of a block's log-ratio, or of its difference where that is the scale of the
+//! metric. It is itself only estimated, so
 //! beside each answer stands the one for a spread as high as it may well be.
 
 mod lengths;
 mod text;
 
 use crate::forecast::lengths::Runs;
-use crate::noise::{Series, has_turns, visible_change};
-use model::{Experiment, Trial};
+use crate::noise::{Compared, Series, change_of_shift, has_turns, shift_of_change, visible_shift};
+use model::{Experiment, Scale, StopRule, Trial};
 use results::ResultSet;
 use serde::Serialize;
 use stats::bounds;
@@ -59,9 +60,6 @@ pub struct Forecast {
     rows: Vec<Row>,
     /// Cells and metrics of the experiment that the sources say nothing of.
     unknown: Vec<String>,
-    /// Those that are compared by differences, of which no spread of ratios is known.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    without_ratios: Vec<String>,
     advice: Vec<String>,
     /// Answers of those sources in which each trial was a process of its own, where in others
     /// arms took turns.
@@ -84,13 +82,16 @@ struct Row {
     metric: String,
     /// Pairs of windows of each arm in a block, where arms take turns.
     pairs: Option<u32>,
-    /// Standard deviation of the log-ratio of a block, or of a pair of windows, and as high as it
-    /// may be.
+    /// Unit of spread and changes, where the metric is compared by differences.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
+    /// Standard deviation of the log-ratio or the difference of a block, or of a pair of windows, and
+    /// as high as it may be.
     spread: f64,
     spread_high: f64,
     /// For each of the times.
     sees: Vec<Answer<f64>>,
-    /// Blocks for the effect, where one was asked for.
+    /// Blocks for the effect, where one was asked for. It is a fraction, which no difference is.
     blocks: Option<Answer<u32>>,
     /// Blocks to call equal arms the same.
     blocks_to_same: Option<u32>,
@@ -146,16 +147,12 @@ impl Forecast {
             effect: question.effect,
             rows: Vec::new(),
             unknown: Vec::new(),
-            without_ratios: Vec::new(),
             advice: Vec::new(),
             whole_trials: None,
         };
         for (cell, metric) in &scope.wanted {
             match scope.noise(cell, metric) {
-                Some(noise) => forecast.add(noise, planned, experiment.stop.smallest_effect),
-                None if scope.is_by_differences(cell, metric) => {
-                    forecast.without_ratios.push(format!("{cell}, {metric}"));
-                }
+                Some(noise) => forecast.add(noise, planned),
                 None => forecast.unknown.push(format!("{cell}, {metric}")),
             }
         }
@@ -163,27 +160,33 @@ impl Forecast {
         forecast
     }
 
-    fn add(&mut self, noise: Noise, planned: Confidence, smallest_effect: f64) {
+    fn add(&mut self, noise: Noise, planned: Confidence) {
         let few = |blocks: u32| self.pilot_blocks == 0 || blocks < self.pilot_blocks;
         if few(noise.blocks) {
             self.pilot_blocks = noise.blocks;
         }
-        let sees =
-            |time: &Time| noise.answer(|sd| visible_change(sd, time.blocks, noise.pairs, planned));
+        let scale = scale_of_unit(noise.unit.as_deref());
+        let sees = |time: &Time| {
+            let shift = |sd| visible_shift(sd, time.blocks, noise.pairs, planned);
+            noise.answer(|sd| Some(change_of_shift(shift(sd)?, scale)))
+        };
         let blocks = |effect| {
+            let shift = shift_of_change(effect, scale);
             noise.answer(|sd| match noise.pairs {
                 Some(pairs) => {
-                    let needed = pairs_to_detect(effect, sd, planned)?;
+                    let needed = pairs_to_detect(shift, sd, planned)?;
                     Some(needed.div_ceil(pairs))
                 }
-                None => blocks_to_detect(effect, sd, planned),
+                None => blocks_to_detect(shift, sd, planned),
             })
         };
+        let effect = self.effect.filter(|_| scale == Scale::Ratio);
         self.rows.push(Row {
             sees: self.times.iter().map(sees).collect(),
-            blocks: self.effect.map(blocks),
-            blocks_to_same: noise.blocks_to_same(smallest_effect, planned),
+            blocks: effect.map(blocks),
+            blocks_to_same: noise.blocks_to_same(planned),
             pairs: noise.pairs,
+            unit: noise.unit,
             spread: noise.spread,
             spread_high: noise.spread_high,
             cell: noise.cell,
@@ -192,9 +195,21 @@ impl Forecast {
     }
 }
 
+/// Scale of a row: what is compared by differences has a unit.
+fn scale_of_unit(unit: Option<&str>) -> Scale {
+    match unit {
+        Some(_) => Scale::Difference,
+        None => Scale::Ratio,
+    }
+}
+
 struct Noise {
     cell: String,
     metric: String,
+    /// Unit of a metric that is compared by differences.
+    unit: Option<String>,
+    /// Smallest change that is of interest: a fraction, or a difference in the unit.
+    smallest_effect: f64,
     spread: f64,
     spread_high: f64,
     blocks: u32,
@@ -205,15 +220,16 @@ struct Noise {
 }
 
 impl Noise {
-    fn blocks_to_same(&self, smallest_effect: f64, planned: Confidence) -> Option<u32> {
+    fn blocks_to_same(&self, planned: Confidence) -> Option<u32> {
+        let band = shift_of_change(self.smallest_effect, scale_of_unit(self.unit.as_deref()));
         let Some(pairs) = self.pairs else {
-            return blocks_to_show_same(smallest_effect, self.spread, planned);
+            return blocks_to_show_same(band, self.spread, planned);
         };
         let levels = Levels {
             within: self.spread * self.spread,
             between: self.between,
         };
-        processes_to_show_same(smallest_effect, levels, pairs, planned)
+        processes_to_show_same(band, levels, pairs, planned)
     }
 
     fn answer<T>(&self, question: impl Fn(f64) -> Option<T>) -> Answer<T> {
@@ -257,7 +273,15 @@ impl<'a> Scope<'a> {
     }
 
     fn noise(&self, cell: &str, metric: &str) -> Option<Noise> {
-        let all = self.series(cell, metric);
+        let compared = self.comparisons(cell, metric);
+        let by_differences = compared
+            .iter()
+            .any(|one| one.choose_scale() == Scale::Difference);
+        let scale = match by_differences {
+            true => Scale::Difference,
+            false => Scale::Ratio,
+        };
+        let all: Vec<Series> = compared.iter().map(|one| one.read_series(scale)).collect();
         let (squares, freedom) = all.iter().map(Series::squares_and_freedom).fold(
             (0.0, 0),
             |(squares, freedom), (more_squares, more_freedom)| {
@@ -275,9 +299,14 @@ impl<'a> Scope<'a> {
         let blocks = all.iter().map(Series::count_blocks).max()?;
         let spread = (squares / f64::from(freedom)).sqrt();
         let known = bounds::standard_deviation(spread, effective(freedom, arms), SPREAD_ALPHA)?;
+        let unit = compared.iter().map(Compared::unit);
+        let unit = unit.max_by_key(|unit| unit.len());
+        let stop = &self.experiment.stop;
         Some(Noise {
             cell: cell.to_owned(),
             metric: metric.to_owned(),
+            unit: unit.filter(|_| by_differences).map(str::to_owned),
+            smallest_effect: smallest_effect(&compared, by_differences, stop),
             spread,
             spread_high: known.high,
             blocks,
@@ -286,37 +315,23 @@ impl<'a> Scope<'a> {
         })
     }
 
-    /// The log-ratios of every arm against its baseline, run by run.
-    fn series(&self, cell: &str, metric: &str) -> Vec<Series> {
-        let of_arm = |results: &ResultSet, index, arm, baseline| {
-            Series::from_results(results, index, metric, arm, baseline)
-        };
-        self.of_each_arm(cell, of_arm)
-    }
-
-    /// Whether the sources compare the metric by differences.
-    fn is_by_differences(&self, cell: &str, metric: &str) -> bool {
-        let of_arm = |results: &ResultSet, index, arm, baseline| {
-            Series::is_by_differences(results, index, metric, arm, baseline)
-        };
-        self.of_each_arm(cell, of_arm).contains(&true)
-    }
-
-    /// Looks at every arm of a cell against its baseline, run by run.
-    fn of_each_arm<T>(
-        &self,
-        cell: &str,
-        look: impl Fn(&ResultSet, usize, usize, usize) -> T,
-    ) -> Vec<T> {
+    /// The comparisons of a metric, of every arm with its baseline, run by run.
+    fn comparisons<'n>(&'n self, cell: &str, metric: &'n str) -> Vec<Compared<'n>> {
         let mut all = Vec::new();
         for source in self.sources {
             let results = source.results;
-            let Some(index) = results.plan.cells.iter().position(|c| c.name == cell) else {
+            let Some(cell) = results.plan.cells.iter().position(|c| c.name == cell) else {
                 continue;
             };
             let baseline = results.experiment.baseline;
             for arm in (0..results.experiment.arms.len()).filter(|arm| *arm != baseline) {
-                all.push(look(results, index, arm, baseline));
+                all.push(Compared {
+                    results,
+                    cell,
+                    metric,
+                    arm,
+                    baseline,
+                });
             }
         }
         all
@@ -360,6 +375,18 @@ impl<'a> Scope<'a> {
             sources: self.sources,
             pause_ns: self.pause_ns(),
         }
+    }
+}
+
+/// Smallest change that is of interest: a fraction, or the least of the differences that the comparisons
+/// have.
+fn smallest_effect(compared: &[Compared], by_differences: bool, stop: &StopRule) -> f64 {
+    let differences = compared
+        .iter()
+        .filter_map(|one| one.smallest_difference(stop));
+    match by_differences {
+        true => differences.reduce(f64::min).unwrap_or(0.0),
+        false => stop.smallest_effect,
     }
 }
 

@@ -88,28 +88,51 @@ fn the_answer_is_said_in_words_and_fits_the_terminal() {
 }
 
 #[test]
-fn a_metric_without_ratios_is_told_apart_from_one_that_too_few_blocks_have() {
+fn a_metric_that_is_compared_by_differences_is_planned_in_its_unit() {
     let scenario = synthetic::quickstart();
     let (_dir, mut results) = stored(&scenario);
     let metric = scenario.experiment.workloads[0].metrics[0].clone();
     let cell = results.plan.cells[0].name.clone();
     let baseline = results.experiment.baseline;
+    let plan = |results: &ResultSet| {
+        let source = Source {
+            results,
+            setup_ns: 0,
+        };
+        Forecast::new(&results.experiment, &[source], &minutes(&[30]))
+    };
+    let of_metric = |forecast: &Forecast| {
+        let mut rows = forecast.rows.iter();
+        let row = rows.find(|row| row.cell == cell && row.metric == metric);
+        row.cloned().unwrap()
+    };
+    let before = of_metric(&plan(&results));
+    assert_eq!(before.unit, None);
+
     let mut of_cell = results.trials.iter_mut().filter(|t| t.trial.cell == cell);
     let of_baseline = of_cell.find(|t| t.trial.place.arm == baseline).unwrap();
-    let metrics = &mut of_baseline.trial.result.metrics;
-    metrics
-        .iter_mut()
-        .find(|m| m.metric == metric)
-        .unwrap()
-        .value = 0.0;
-    let source = Source {
-        results: &results,
-        setup_ns: 0,
-    };
-    let forecast = Forecast::new(&results.experiment, &[source], &minutes(&[30]));
-    assert_eq!(forecast.without_ratios, [format!("{cell}, {metric}")]);
+    let mut metrics = of_baseline.trial.result.metrics.iter_mut();
+    let zero = metrics.find(|m| m.metric == metric).unwrap();
+    let (level, unit) = (zero.value, zero.unit.clone());
+    zero.value = 0.0;
+    let forecast = plan(&results);
     assert!(forecast.unknown.is_empty(), "{:?}", forecast.unknown);
+    let row = of_metric(&forecast);
+    assert_eq!(row.unit, Some(unit.clone()));
+    // The one figure that is 0 makes the spread a good part of the level.
+    assert!(row.spread > level / 100.0 && row.spread < level, "{row:?}");
+    assert!(row.sees[0].expected.unwrap() > 0.0, "{row:?}");
+    // A change in percent is none of a difference.
+    assert_eq!(row.blocks, None);
     let text = forecast.to_text();
-    assert!(text.contains("it is compared by differences"), "{text}");
-    assert!(!text.contains("too few blocks"), "{text}");
+    let spread = crate::quantity::with_unit(row.spread, &unit);
+    assert!(text.contains(&spread), "{spread}: {text}");
+    assert!(
+        text.contains("ratio, or the difference in its unit"),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
 }

@@ -1,9 +1,10 @@
 //! The planner's answers for the terminal: at most 100 columns, plain ASCII.
 
-use super::{Answer, Forecast, Row, Time};
+use super::{Answer, Forecast, Row, Time, scale_of_unit};
 use crate::certificate::short_percent;
 use crate::columns::{Align, Columns, wrap_text};
-use crate::quantity::format_percent;
+use crate::noise::change_of_shift;
+use crate::quantity::{format_percent, with_unit};
 use model::format_duration_ns;
 
 const WIDTH: usize = 100;
@@ -48,15 +49,8 @@ impl Forecast {
 
     fn remarks(&self) -> Vec<String> {
         let too_few = |unknown| format!("no answer for {unknown}: too few blocks have it");
-        let no_ratio = |metric| {
-            format!(
-                "no answer for {metric}: it is compared by differences, because a figure of it is 0 or \
-                 below, or because the experiment says so; the planner knows changes in percent"
-            )
-        };
         let unknown = self.unknown.iter().map(too_few);
-        let unanswered = unknown.chain(self.without_ratios.iter().map(no_ratio));
-        let mut lines: Vec<String> = unanswered
+        let mut lines: Vec<String> = unknown
             .flat_map(|text| wrap_text(&text, WIDTH, 2, 4))
             .collect();
         for advice in &self.advice {
@@ -129,19 +123,20 @@ impl Forecast {
         let of_cells = self.rows.chunk_by(|one, next| one.cell == next.cell);
         let mut lines = Vec::new();
         for rows in of_cells {
+            let in_percent: Vec<&Row> = rows.iter().filter(|row| row.unit.is_none()).collect();
             // One time was asked for; several are told by the table alone.
             if let [asked] = self.times.as_slice() {
                 lines.extend(wrap_text(&seen(rows, asked), WIDTH, 0, 2));
             }
-            if let Some(effect) = self.effect {
-                lines.extend(wrap_text(&self.taken(rows, effect), WIDTH, 0, 2));
+            if let Some(effect) = self.effect.filter(|_| !in_percent.is_empty()) {
+                lines.extend(wrap_text(&self.taken(&in_percent, effect), WIDTH, 0, 2));
             }
         }
         lines
     }
 
-    fn taken(&self, rows: &[Row], effect: f64) -> String {
-        let of_row = |row: &Row| {
+    fn taken(&self, rows: &[&Row], effect: f64) -> String {
+        let of_row = |row: &&Row| {
             let blocks = row.blocks.and_then(|answer| answer.expected);
             match blocks {
                 Some(blocks) => format!("{} in {}", self.time_of(blocks), row.metric),
@@ -178,7 +173,7 @@ impl Forecast {
         head.push(("same", Align::Right));
         let mut columns = Columns::new(&head);
         for row in &self.rows {
-            columns.push(cells(row, self.times.len() == 1));
+            columns.push(cells(row, self.times.len() == 1, self.effect.is_some()));
         }
         let widths = columns.fit_widths(2, WIDTH, &[0, 1]);
         let mut lines = vec![columns.head_line(2, &widths)];
@@ -187,11 +182,19 @@ impl Forecast {
     }
 
     fn explanation(&self) -> String {
+        let scales = self.rows.iter().map(|row| row.unit.is_some());
+        let (differences, ratios): (Vec<bool>, Vec<bool>) =
+            scales.partition(|is_difference| *is_difference);
         format!(
-            "spread: how far the ratio of {} varies (standard deviation). in a time: the change that \
+            "spread: how far the {} of {} varies (standard deviation). in a time: the change that \
              is called with {} % chance, at {} % false calls. for a change, same: the blocks that \
              it takes to call it, or to call equal arms the same. The second number of a pair: if \
              the spread is as high as it may be, told from so few blocks.",
+            match (ratios.is_empty(), differences.is_empty()) {
+                (_, true) => "ratio",
+                (true, false) => "difference",
+                (false, false) => "ratio, or the difference in its unit,",
+            },
             match self.rows.iter().any(|row| row.pairs.is_some()) {
                 true => "a block, or of a pair of windows,",
                 false => "a block",
@@ -204,7 +207,7 @@ impl Forecast {
 
 fn seen(rows: &[Row], asked: &Time) -> String {
     let of_row = |row: &Row| match row.sees.first().and_then(|answer| answer.expected) {
-        Some(change) => format!("{} in {}", short_percent(change), row.metric),
+        Some(change) => format!("{} in {}", row.format_change(change), row.metric),
         None => format!("nothing in {}", row.metric),
     };
     format!(
@@ -234,22 +237,35 @@ fn joined(mut parts: Vec<String>) -> String {
     }
 }
 
-/// `pairs`: there is room for the worst case too.
-fn cells(row: &Row, pairs: bool) -> Vec<String> {
-    let change = |spread: f64| short_percent(spread.exp_m1());
+impl Row {
+    /// A change in percent, or in the unit of a metric that is compared by differences.
+    fn format_change(&self, change: f64) -> String {
+        match &self.unit {
+            Some(unit) => with_unit(change, unit),
+            None => short_percent(change),
+        }
+    }
+}
+
+/// `pairs`: there is room for the worst case too. `takes`: the blocks for a change were asked for.
+fn cells(row: &Row, pairs: bool, takes: bool) -> Vec<String> {
+    let change = |spread: f64| {
+        row.format_change(change_of_shift(spread, scale_of_unit(row.unit.as_deref())))
+    };
     let mut cells = vec![
         row.cell.clone(),
         row.metric.clone(),
         format!("{} to {}", change(row.spread), change(row.spread_high)),
     ];
-    let percent = |change: &f64| short_percent(*change);
+    let change = |change: &f64| row.format_change(*change);
     cells.extend(row.sees.iter().map(|answer| match pairs {
-        true => pair(answer, percent, "-"),
-        false => one(&answer.expected, percent, "-"),
+        true => pair(answer, change, "-"),
+        false => one(&answer.expected, change, "-"),
     }));
     let many = format!(">{MANY_BLOCKS}");
-    let blocks = row.blocks.iter();
-    cells.extend(blocks.map(|answer| pair(answer, u32::to_string, &many)));
+    let blocks = row.blocks.as_ref();
+    let blocks = blocks.map(|answer| pair(answer, u32::to_string, &many));
+    cells.extend(takes.then(|| blocks.unwrap_or("-".to_owned())));
     cells.push(row.blocks_to_same.map_or("-".to_owned(), |n| n.to_string()));
     cells
 }
