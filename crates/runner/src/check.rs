@@ -78,8 +78,13 @@ pub fn check_experiment(
                 return Ok(found);
             }
             on_step(&format!("attaching {}", scheduler.program));
-            let problems = &mut found.problems;
-            problems.extend(attach(&arm.name, scheduler, &mut connection, interrupted)?);
+            let attached = attach(&arm.name, scheduler, &mut connection, interrupted)?;
+            let is_lost = matches!(attached, Attached::Lost(_));
+            found.problems.extend(attached.into_problem());
+            // What an agent says later would be taken for the answer about the next arm.
+            if is_lost {
+                break;
+            }
         }
     }
     found.problems.dedup();
@@ -134,26 +139,50 @@ fn attaching(arm: &str, scheduler: &Scheduler) -> TrialSpec {
     }
 }
 
-/// The problem of a scheduler that does not attach; none also when interrupted.
+/// End of the attempt to attach a scheduler.
+enum Attached {
+    /// It was in force, or the check was interrupted.
+    Good,
+    /// It could not be put in force.
+    Refused(Problem),
+    /// Nothing is known of it: the agent is gone or silent.
+    Lost(Problem),
+}
+
+impl Attached {
+    fn into_problem(self) -> Option<Problem> {
+        match self {
+            Attached::Good => None,
+            Attached::Refused(problem) | Attached::Lost(problem) => Some(problem),
+        }
+    }
+}
+
 fn attach(
     arm: &str,
     scheduler: &Scheduler,
     connection: &mut Connection,
     interrupted: &AtomicBool,
-) -> Result<Option<Problem>, RunError> {
+) -> Result<Attached, RunError> {
     let mut quiet = |_: &str| {};
     let mut trial = UnderWay::new(interrupted, &mut quiet);
     let ended = trial.run_whole(connection, attaching(arm, scheduler));
-    let why = match trial.finish_trial(ended)? {
-        TrialEnd::Interrupted => None,
-        TrialEnd::Result { result, .. } => result.state.why().map(str::to_owned),
-        TrialEnd::Lost { why, .. } => Some(why),
-    };
-    Ok(why.map(|what| Problem {
+    let problem = |what: String, remedy: String| Problem {
         object: format!("arm {arm}"),
-        remedy: remedy(scheduler, &what),
         what,
-    }))
+        remedy,
+    };
+    Ok(match trial.finish_trial(ended)? {
+        TrialEnd::Interrupted => Attached::Good,
+        TrialEnd::Result { result, .. } => match result.state.why() {
+            None => Attached::Good,
+            Some(why) => Attached::Refused(problem(why.to_owned(), remedy(scheduler, why))),
+        },
+        TrialEnd::Lost { why, .. } => {
+            let remedy = "check again; if it stays so, the scheduler makes its machine hang";
+            Attached::Lost(problem(why, remedy.to_owned()))
+        }
+    })
 }
 
 /// What to do about a scheduler that does not attach. Arguments do not help where the kernel does not

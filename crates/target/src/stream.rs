@@ -52,6 +52,13 @@ impl Stream {
             .map_err(|e| gone(format!("it does not take requests: {e}")))
     }
 
+    /// Sends an empty line, which is no message.
+    pub fn send_empty_line(&mut self) -> Result<(), TargetError> {
+        let sent = self.writer.write_all(b"\n");
+        sent.and_then(|()| self.writer.flush())
+            .map_err(|e| gone(format!("it does not take requests: {e}")))
+    }
+
     /// The next reply; `None` when `wait` passed without one.
     pub fn receive_reply(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
         match self.lines.recv_timeout(wait) {

@@ -5,7 +5,7 @@ use crate::stream::Stream;
 use crate::{Session, TargetError};
 use model::{Fact, Measurement, Reply, Request};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use vm::Saved;
 use vm::boot::{Guest, death, gone_error};
 use vm::failure::io;
@@ -16,6 +16,9 @@ use vm::kernel::Kernel;
 
 /// A guest that takes no bytes for this long is hung.
 const WRITE_LIMIT: Duration = Duration::from_secs(20);
+/// A guest that is silent for this long gets an empty line. Emulated guests were seen to be silent until the
+/// next request came, and to answer the one before it then, as if an interrupt had been lost.
+const SILENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
 pub struct VmSession {
@@ -26,6 +29,8 @@ pub struct VmSession {
     forwards: Forwards,
     /// Directory for the guest when it is saved.
     snapshots: PathBuf,
+    /// The last request or empty line.
+    last_sent: Instant,
 }
 
 impl VmSession {
@@ -46,6 +51,7 @@ impl VmSession {
             facts,
             forwards,
             snapshots,
+            last_sent: Instant::now(),
         })
     }
 
@@ -127,6 +133,7 @@ impl Session for VmSession {
 
     fn send_request(&mut self, request: &Request) -> Result<(), TargetError> {
         let sent = self.stream.send_request(request);
+        self.last_sent = Instant::now();
         sent.map_err(|e| self.explain(e))
     }
 
@@ -134,6 +141,11 @@ impl Session for VmSession {
         match self.stream.receive_reply(wait) {
             // A kernel that panicked may leave QEMU running.
             Ok(None) if self.guest.machine.console.panic().is_some() => Err(self.end()),
+            Ok(None) if self.last_sent.elapsed() >= SILENCE => {
+                self.last_sent = Instant::now();
+                let sent = self.stream.send_empty_line();
+                sent.map(|()| None).map_err(|e| self.explain(e))
+            }
             result => result.map_err(|e| self.explain(e)),
         }
     }
