@@ -99,7 +99,7 @@ impl Machine {
         )
     }
 
-    /// The same, of an experiment that restarts it.
+    /// That table of an experiment that restarts it.
     pub fn target_that_reboots(&self) -> String {
         self.target() + "reboots = \"grub\"\n"
     }

@@ -120,7 +120,7 @@ const PERCENTILES: [(MetricDef, u32); 4] = [
     (COMPLETION_P99, 990),
     (COMPLETION_P999, 999),
 ];
-/// The same as fio is asked for them.
+/// List of them that fio is asked for.
 const PERCENTILE_LIST: &str = "50:90:99:99.9";
 
 /// Metrics of the load.
@@ -374,7 +374,7 @@ struct Latency {
 }
 
 impl Said {
-    /// What fio says of its own comes in lines before the JSON.
+    /// Lines of fio's own come before the JSON.
     fn read(stdout: &str) -> Option<Self> {
         let json = &stdout[stdout.find('{')?..];
         serde_json::from_str(json).ok()

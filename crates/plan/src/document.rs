@@ -147,7 +147,7 @@ impl Text {
         Ok(())
     }
 
-    /// What reads the text finds wrong in it, as it is said of the words.
+    /// Error of the text, as it is said of the words.
     pub fn in_words(&self, error: PlanError) -> PlanError {
         let place = error.place();
         let mut words = self.words.iter();

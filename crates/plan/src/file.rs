@@ -19,7 +19,7 @@ pub fn parse_experiment(file_name: &str, text: &str) -> Result<Experiment, PlanE
     parse_with_arms(file_name, text, &[])
 }
 
-/// The same with these arms in place of its own if there are any, in their short forms; the first
+/// An experiment with these arms in place of its own if there are any, in their short forms; the first
 /// is the baseline.
 pub fn parse_with_arms(
     file_name: &str,

@@ -55,7 +55,7 @@ fn look_at(results: &ResultSet) {
     }
 }
 
-/// Runs a command where `/` is a mount, which runc wants and the root of a chroot is not. The mount is in
+/// Script that runs a command where `/` is a mount, which runc wants and the root of a chroot is not. The mount is in
 /// one that no other namespace sees.
 const AS_A_MOUNT: &str = "mount -t tmpfs lab \"$0\"; mount --make-private \"$0\"; mkdir \"$0/root\"; \
                           mount --rbind / \"$0/root\"; exec chroot \"$0/root\" \"$@\"";
@@ -109,7 +109,7 @@ impl Container {
         Container { name, id }
     }
 
-    /// What Podman says of it.
+    /// Answer of Podman to a question about it.
     fn inspect(&self, what: &str) -> String {
         let asked = ["inspect", "--format", what, &self.name];
         stdout(&Command::new("podman").args(asked).output().unwrap())

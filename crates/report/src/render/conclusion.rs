@@ -177,7 +177,7 @@ impl<'a> Conclusion<'a> {
         self.named("not compared", found, |found| self.named_metric(found, ""))
     }
 
-    /// What the antagonists had under the arm: `CPU time of the antagonists: 0.36 % lower (1.2 % lower to
+    /// Costs of the antagonists under the arm: `CPU time of the antagonists: 0.36 % lower (1.2 % lower to
     /// 0.5 % higher)`.
     fn paid(&self, arm: &str, metric: &str, what: &str) -> Option<String> {
         let all = self.table.across.paid.iter();

@@ -130,7 +130,7 @@ fn scans(rows: &[Row]) -> Vec<Vec<&Row>> {
     scans
 }
 
-/// What `mcperf --scan` prints, for each workload and arm. Lines that begin with `#` are no rows.
+/// Lines as `mcperf --scan` prints them, for each workload and arm. Lines that begin with `#` are no rows.
 pub fn mcperf(results: &ResultSet) -> String {
     let rows = rows(results);
     if rows.is_empty() {
