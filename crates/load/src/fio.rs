@@ -234,10 +234,6 @@ impl Fio {
     }
 }
 
-fn jobs(job: &Job) -> u64 {
-    job.load.resolve_count(job.cpus).unwrap_or(1)
-}
-
 impl Driver for Fio {
     fn check(&self) -> Result<(), Invalid> {
         let (block, file) = (self.block_bytes, self.file_bytes);
@@ -310,7 +306,7 @@ impl Driver for Fio {
             format!("--direct={}", u8::from(self.direct)),
             format!("--ioengine={}", word(&self.engine)),
             format!("--iodepth={}", self.depth),
-            format!("--numjobs={}", jobs(job)),
+            format!("--numjobs={}", job.load_count()),
             // A number of 63 bits.
             format!("--randseed={}", job.seed >> 1),
             "--time_based".to_owned(),

@@ -158,7 +158,7 @@ impl Params for Hackbench {
 
 impl Hackbench {
     fn argv(&self, job: &Job, loops: u64) -> Vec<String> {
-        let groups = job.load.resolve_count(job.cpus).unwrap_or(1);
+        let groups = job.load_count();
         let mut argv = vec![self.program.clone()];
         let options = [
             ("--groups", groups),

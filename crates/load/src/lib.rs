@@ -138,6 +138,11 @@ impl Job {
         turns.unwrap_or(self.workload.duration_ns)
     }
 
+    /// Number of the load; 1 where it is none.
+    pub fn load_count(&self) -> u64 {
+        self.load.resolve_count(self.cpus).unwrap_or(1)
+    }
+
     /// A problem of its workload.
     pub fn problem(&self, what: String, remedy: &str) -> Problem {
         Problem {

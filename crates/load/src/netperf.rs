@@ -360,7 +360,7 @@ impl Driver for Netperf {
 
     fn launch(&self, job: &Job) -> Launch {
         let argv = self.argv(job);
-        match pairs_of(job) {
+        match job.load_count() {
             1 => Launch::new(argv),
             pairs => {
                 let shell = ["sh", "-c", PAIRS, "pairs"].map(str::to_owned);
@@ -373,7 +373,7 @@ impl Driver for Netperf {
         program::check_success(PROGRAM.name, output)?;
         let lines = output.stdout.lines().filter(|line| !line.trim().is_empty());
         let found: Option<Vec<Pair>> = lines.map(|line| Pair::read(line, self.test)).collect();
-        let wanted = self::pairs_of(job);
+        let wanted = job.load_count();
         let pairs = found
             .filter(|pairs| pairs.len() as u64 == wanted)
             .ok_or_else(|| {
@@ -406,10 +406,6 @@ fn places(cpus: [i64; 2]) -> String {
         FREE => "no CPU".to_owned(),
         [load, server] => format!("CPUs {load} and {server}"),
     }
-}
-
-fn pairs_of(job: &Job) -> u64 {
-    job.load.resolve_count(job.cpus).unwrap_or(1)
 }
 
 /// The figures of one pair.

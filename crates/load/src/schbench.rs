@@ -178,7 +178,7 @@ impl Seconds {
 impl Schbench {
     fn argv(&self, job: &Job, json: bool) -> Vec<String> {
         let seconds = Seconds::of(job);
-        let workers = job.load.resolve_count(job.cpus).unwrap_or(1);
+        let workers = job.load_count();
         let mut argv = vec![self.program.clone()];
         let options = [
             ("-m", u64::from(self.message_threads)),

@@ -116,10 +116,6 @@ fn seconds(job: &Job) -> u64 {
     job.workload.duration_ns.div_ceil(1_000_000_000).max(1) + 1
 }
 
-fn clients(job: &Job) -> u64 {
-    job.load.resolve_count(job.cpus).unwrap_or(1)
-}
-
 impl Driver for Tbench {
     fn request_receiver(&self) -> Asks {
         Asks::Server(server::SERVER.with_params(&server::TbenchServer {}))
@@ -174,14 +170,14 @@ impl Driver for Tbench {
             argv.extend(["-c".to_owned(), file.display().to_string()]);
         }
         argv.extend(["-t".to_owned(), seconds(job).to_string()]);
-        argv.push(clients(job).to_string());
+        argv.push(job.load_count().to_string());
         argv.extend(job.server.map(|server| server.ip().to_string()));
         Launch::new(argv)
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
         program::check_success(PROGRAM.name, output)?;
-        let wanted = clients(job);
+        let wanted = job.load_count();
         let results = output
             .stdout
             .lines()

@@ -130,6 +130,20 @@ pub fn found(results: &ResultSet, arm: &str, what: &str) -> Vec<String> {
     found.into_iter().collect()
 }
 
+/// The work of a command is that of the daemon with this name, as the warnings of exactly those trials say
+/// whose arm is for the load.
+#[track_caller]
+pub fn expect_work_elsewhere(results: &ResultSet, name: &str) {
+    for stored in &results.trials {
+        let warnings = &stored.trial.result.warnings;
+        let names_it = warnings
+            .iter()
+            .any(|w| w.what.contains("than the command itself") && w.what.contains(name));
+        let is_for_load = stored.trial.arm == "default";
+        assert_eq!(names_it, is_for_load, "{warnings:?}");
+    }
+}
+
 const WHOLE: &str = r#"
 [[arm]]
 name = "default"
@@ -174,15 +188,7 @@ fn a_daemon_has_what_the_arm_says_in_its_trials_and_its_own_afterwards() {
     assert_eq!(of("batch", readings::CPUS), [first]);
     // An arm that is for the load looks at no daemon.
     assert_eq!(of("default", "nice"), [""; 0]);
-    // The work is that of the command where the arm reaches it.
-    for stored in &results.trials {
-        let warnings = &stored.trial.result.warnings;
-        let names_it = warnings
-            .iter()
-            .any(|w| w.what.contains("than the command itself") && w.what.contains(&daemon.name));
-        let is_for_load = stored.trial.arm == "default";
-        assert_eq!(names_it, is_for_load, "{warnings:?}");
-    }
+    expect_work_elsewhere(&results, &daemon.name);
     expect_code(&bench.run(&["verify", "out"]), 0);
     let said = stdout(&bench.run(&["report", "out"]));
     assert!(

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::daemons::{CLIENT, LONG, found, script};
+use crate::daemons::{CLIENT, LONG, expect_work_elsewhere, found, script};
 use collect::sys::sched_getattr;
 use model::readings;
 use results::ResultSet;
@@ -46,13 +46,7 @@ fn look_at(results: &ResultSet) {
     assert_eq!(found(results, "calm", "nice"), ["10"]);
     assert_eq!(found(results, "calm", readings::WEIGHT), ["50"]);
     assert_eq!(found(results, "default", "nice"), [""; 0]);
-    for stored in &results.trials {
-        let warnings = &stored.trial.result.warnings;
-        let elsewhere = warnings
-            .iter()
-            .any(|w| w.what.contains("than the command itself") && w.what.contains(NAME));
-        assert_eq!(elsewhere, stored.trial.arm == "default", "{warnings:?}");
-    }
+    expect_work_elsewhere(results, NAME);
 }
 
 /// Script that runs a command where `/` is a mount, which runc wants and the root of a chroot is not. The mount is in

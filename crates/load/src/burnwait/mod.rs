@@ -338,7 +338,7 @@ fn elsewhere(job: &Job, set: &Set) -> Option<Problem> {
 impl BurnWait {
     /// Number of workers of all sets, and the memory that they need at least.
     fn needs(&self, job: &Job) -> (u64, u64) {
-        let count = job.load.resolve_count(job.cpus).unwrap_or(1);
+        let count = job.load_count();
         // The unit of work has no part in it.
         let shape = Shape {
             duration_ns: job.measured_ns(),
@@ -409,7 +409,7 @@ impl BurnWait {
     /// The workers in the order of their start. One of each set, over and over, so that no set
     /// stands together in time; the seed says which is the first.
     fn order(&self, job: &Job) -> Vec<Member> {
-        let count = job.load.resolve_count(job.cpus).unwrap_or(1);
+        let count = job.load_count();
         let count_of = |set: &Set| set.count.unwrap_or(count);
         let most = self.sets.iter().map(count_of).max().unwrap_or_default();
         let sets = self.sets.len().max(1) as u64;

@@ -269,7 +269,7 @@ impl Driver for Periodic {
     }
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
-        let workers = job.load.resolve_count(job.cpus).unwrap_or(1);
+        let workers = job.load_count();
         let works = (0..workers).map(|index| worker::make_work(self, job, index));
         let (opened, records) = crew::run(worker::THREAD, works.collect(), job, phases)?;
         figures::compute_figures(job, records, opened).map_err(NativeError::Generator)

@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 pub fn generate(params: &Rr, job: &Job, phases: &mut Phases) -> Result<Parsed, phase::NativeError> {
     let server = job.server.ok_or("the load was not told its server");
     let server = server.map_err(|e| NativeError::Generator(e.to_owned()))?;
-    let pairs = job.load.resolve_count(job.cpus).unwrap_or(1);
+    let pairs = job.load_count();
     let works = (0..pairs).map(|_| {
         let (params, job) = (params.clone(), job.clone());
         let work = move |gate: &Gate| Pair::new(&params, server, &job)?.run(gate);
