@@ -12,6 +12,7 @@
     reason = "what it measured goes to stdout"
 )]
 
+mod events;
 mod machine;
 mod protocol;
 mod reports;
@@ -32,6 +33,9 @@ struct Arguments {
     /// Seed of all random numbers.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Only the tables whose names have this in them: `events`.
+    #[arg(long, default_value = "")]
+    only: String,
 }
 
 fn main() {
@@ -45,7 +49,8 @@ fn main() {
          3 to 40 blocks, a look after every block.",
         setup.series, setup.seed
     );
-    for study in studies::ALL {
+    let studies = studies::ALL.iter();
+    for (_, study) in studies.filter(|(name, _)| name.contains(&arguments.only)) {
         println!("\n{}", study(&setup));
     }
 }

@@ -1,5 +1,6 @@
 //! The questions, and the table that answers each.
 
+use crate::events;
 use crate::machine::Noise;
 use crate::protocol::Protocol;
 use crate::reports::many_cells;
@@ -19,14 +20,19 @@ impl Setup {
     }
 }
 
-pub const ALL: [fn(&Setup) -> Table; 7] = [
-    false_calls,
-    broken_assumptions,
-    stopping,
-    detection,
-    detection_by_noise,
-    many_cells,
-    turns::study,
+type Study = fn(&Setup) -> Table;
+
+/// All studies by name, in the order of the document.
+pub const ALL: [(&str, Study); 9] = [
+    ("false-calls", false_calls),
+    ("broken-assumptions", broken_assumptions),
+    ("stopping", stopping),
+    ("detection", detection),
+    ("detection-by-noise", detection_by_noise),
+    ("many-cells", many_cells),
+    ("turns", turns::study),
+    ("events-of-equal-arms", events::study_equal_arms),
+    ("events-at-ratios", events::study_ratios),
 ];
 
 /// Standard deviations of a pair's log-ratio.

@@ -12,6 +12,7 @@
 //! | [`randomization`] | the same of pairs whose order a coin drew, whatever the noise |
 //! | [`coins`] | the verdict on blocks, by the t-test or, where some are far from the others, by coins |
 //! | [`differences`] | the verdict on differences, where a value is 0 or below |
+//! | [`events`] | the verdict on counts of rare events at their exposures |
 //! | [`turns`] | the verdict on such pairs, by process |
 //! | [`ebh`] | which calls survive, of many |
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
@@ -31,6 +32,7 @@ pub mod coins;
 pub mod correlation;
 pub mod differences;
 pub mod ebh;
+pub mod events;
 pub mod levels;
 pub mod planner;
 pub mod randomization;
