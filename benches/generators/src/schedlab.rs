@@ -2,10 +2,10 @@
 
 use crate::side::{Load, Run, SETTLE, Side, cpu_percent, pinned};
 use crate::tables;
-use load::http::{self, HttpLoad};
-use load::memcached::{self, Memcached, Sizes};
 use load::{Job, Parsed, phase};
 use model::{Arrivals, Kind, OpenLoopParams, Workload};
+use services::http::{self, HttpLoad};
+use services::memcached::{self, Memcached, Sizes};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;

@@ -53,7 +53,7 @@ impl Server {
         let output = process.stdout.take().ok_or("no standard output")?;
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
-        let address = line.trim().strip_prefix(load::serve::LISTENING);
+        let address = line.trim().strip_prefix(services::serve::LISTENING);
         Ok(Server {
             address: address.ok_or("schedlab serve did not listen")?.parse()?,
             process,

@@ -9,10 +9,14 @@
     reason = "a program that prints"
 )]
 
+#[path = "../tests/few/mod.rs"]
+mod few;
+
 use std::io::BufReader;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    few::install();
     let command = std::env::args().nth(1).unwrap_or_default();
     let result = match command.as_str() {
         "agent" => agent(),

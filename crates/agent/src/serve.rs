@@ -280,7 +280,7 @@ impl Agent {
             Request::Probe => Reply::System {
                 system: Box::new(collect::system::probe_system(
                     &self.options.root,
-                    &[load::programs(), load::command::INSTALLABLE.to_vec()].concat(),
+                    &[load::programs(), load::installable_programs()].concat(),
                 )),
             },
             Request::Check { experiment, side } => Reply::Checked {

@@ -552,7 +552,8 @@ impl<'a, 'c> Trial<'a, 'c> {
     fn collect(&mut self, counters: &[Measurement]) -> Vec<Measurement> {
         let elsewhere = hypervisor::has_guests(&self.spec.workload);
         let mut collected = self.collectors.collected_results(counters, elsewhere);
-        if self.spec.workload.kind.name() == load::command::NAME {
+        let driver = load::driver(&self.spec.workload.kind);
+        if driver.is_ok_and(|driver| driver.may_work_elsewhere()) {
             let root = self.context.root;
             let reached: Vec<Pid> = self
                 .changes

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod entry;
+mod few;
 
 use agent::Stop;
 use agent::arm::ingredient::{
@@ -129,6 +130,7 @@ const FILE: &str = "[[arm]]\nname = \"a\"\nknob = 7\n[[workload]]\nkind = \"comm
 
 #[test]
 fn an_ingredient_is_one_entry() {
+    few::install();
     let directory = tempfile::tempdir().unwrap();
     KNOB.set(directory.path().join("knob")).unwrap();
     set_knob("50");

@@ -8,9 +8,9 @@ mod harness;
 
 use harness::{Agent, command, eventually, is_root, running, signal, trial, workload};
 use load::roles::Readiness;
-use load::roles::server_command::{self, ServerCommand};
 use model::{Arm, Kind, Load, Placement, Reply, Request, Server, TrialState, Workload};
 use rustix::process::Signal;
+use services::programs::server_command::{self, ServerCommand};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod entry;
+mod few;
 
 use entry::{trial, wrong};
 use load::roles::{ANTAGONISTS, AntagonistProgram, ProgramDef, Readiness, SERVERS, ServerProgram};
@@ -138,10 +139,11 @@ fn wrong_with(from: &str, to: &str) -> (usize, usize, String) {
 
 #[test]
 fn a_server_and_an_antagonist_are_one_entry_each() {
+    few::install();
     assert_eq!(wrong(FILE).2, "did you mean `http-echo`?");
     SERVERS.kinds.add_entry(&HTTPD);
     let (_, _, help) = wrong(FILE);
-    assert!(help.starts_with("one of spinner, burnwait"), "{help}");
+    assert!(help.starts_with("one of spinner, stress-ng"), "{help}");
     ANTAGONISTS.kinds.add_entry(&COUNTERS);
 
     let experiment = plan::parse_experiment("x.toml", FILE).unwrap();

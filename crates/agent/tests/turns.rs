@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
+mod few;
 mod harness;
 
 use harness::{Agent, arm_with_tunable, eventually, knob, root_or_skip, trial};
@@ -15,6 +16,7 @@ const MS: u64 = 1_000_000;
 
 /// `wakeup` with one worker, in which these arms take turns of 60 ms.
 fn turns(arms: Vec<Arm>, pairs: u32) -> Request {
+    few::install();
     let workload = plan::parse_workload("wakeup:1").unwrap();
     let load = workload.loads[0];
     let Request::Trial { mut spec } = trial(arms[0].clone(), workload) else {

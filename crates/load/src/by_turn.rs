@@ -24,7 +24,7 @@ const MOST_RESERVED: u64 = 16 << 20;
 
 /// Values of one thread.
 #[derive(Debug, Clone)]
-pub(crate) struct ByTurn {
+pub struct ByTurn {
     lengths: InPlace,
     /// The half of a window, counted from the first of the first turn, above the value.
     words: Vec<u64>,
@@ -35,7 +35,8 @@ pub(crate) struct ByTurn {
 }
 
 impl ByTurn {
-    pub(crate) fn new(turns: &Turns) -> Self {
+    /// No values yet.
+    pub fn new(turns: &Turns) -> Self {
         let reserved = (turns.all_ns() / 1_000_000_000 + 1).saturating_mul(RESERVED_PER_SEC);
         let reserved = usize::try_from(reserved.min(MOST_RESERVED)).unwrap_or_default();
         ByTurn {
@@ -47,7 +48,7 @@ impl ByTurn {
     }
 
     /// Takes the moments of values as those at which they began.
-    pub(crate) fn by_start(self) -> Self {
+    pub fn by_start(self) -> Self {
         ByTurn {
             by_start: true,
             ..self
@@ -55,7 +56,7 @@ impl ByTurn {
     }
 
     /// Counts a value that was finished, or began, this long after the first turn began.
-    pub(crate) fn record(&mut self, at_ns: u64, value_ns: u64) {
+    pub fn record(&mut self, at_ns: u64, value_ns: u64) {
         self.finished += 1;
         let Some((turn, half)) = self.lengths.half_at(at_ns) else {
             return;
@@ -144,7 +145,8 @@ fn quantile(sorted: &[u64], permille: Option<u32>) -> Option<f64> {
 }
 
 /// Figures of a load under arms that take turns, as they come together.
-pub(crate) struct InTurns<'a> {
+#[derive(Debug)]
+pub struct InTurns<'a> {
     turns: &'a Turns,
     opened: SystemTime,
     parsed: Parsed,
@@ -152,6 +154,7 @@ pub(crate) struct InTurns<'a> {
 }
 
 impl<'a> InTurns<'a> {
+    /// No figures yet; the first turn began at `opened`.
     pub fn new(turns: &'a Turns, opened: SystemTime) -> Self {
         InTurns {
             turns,
@@ -261,11 +264,13 @@ impl<'a> InTurns<'a> {
         values.get(values.len() / 2).copied().unwrap_or(0.0)
     }
 
+    /// All figures.
     pub fn finish(mut self) -> Parsed {
         self.parsed.turns = self.figures;
         self.parsed
     }
 
+    /// Reason why the trial must not count.
     pub fn void(&mut self, why: String) {
         self.parsed.void = Some(why);
     }

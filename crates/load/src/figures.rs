@@ -9,15 +9,18 @@ use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 /// The figures of one load, as they come together.
+#[derive(Debug)]
 pub struct Figures {
     /// Wall-clock time at which the window opened.
     opened: SystemTime,
+    /// Figures, files and warnings so far.
     pub parsed: Parsed,
     /// Quantiles with too few samples.
     missing: Vec<Quantile>,
 }
 
 impl Figures {
+    /// No figures yet; the window opened at `opened`.
     pub fn new(opened: SystemTime) -> Self {
         Figures {
             opened,
@@ -52,10 +55,12 @@ impl Figures {
         Ok(recording)
     }
 
+    /// One more figure.
     pub fn push(&mut self, def: MetricDef, value: f64) {
         self.parsed.metrics.push(def.to_measurement(value));
     }
 
+    /// One more warning.
     pub fn warn(&mut self, severity: Severity, what: String, remedy: &str) {
         self.parsed.warnings.push(Warning {
             severity,

@@ -9,11 +9,14 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// When a load starts and when it is measured, CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
+    /// Time at which the load starts.
     pub start_ns: u64,
+    /// Window that is measured.
     pub window: Window,
 }
 
 impl Timing {
+    /// A start at this moment.
     pub fn from_now(warmup_ns: u64, duration_ns: u64) -> Self {
         let start_ns = sys::now_ns();
         let begin_ns = start_ns.saturating_add(warmup_ns);
@@ -77,6 +80,7 @@ impl Gate {
         }
     }
 
+    /// Lets the threads go, with these times.
     pub fn open(&self, timing: Timing) {
         self.lock().timing = Some(timing);
         self.changed.notify_all();

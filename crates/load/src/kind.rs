@@ -1,34 +1,25 @@
-//! Kinds of workload: the one table, and what an entry says.
+//! Kinds of workload: what an entry of their table says.
 //!
-//! A kind is one module of this crate with its parameters and a [`KindDef`], and one line
-//! in [`KINDS`].
+//! A kind is one module of a crate above this one with its parameters and a [`KindDef`], and one line
+//! in the catalogue, which puts it into [`KINDS`].
 //! Whatever else has to know about kinds asks here: the reader of experiment files, the
 //! lists of the command line, the agent for versions of programs, the schedulers for the
 //! tasks that are measured.
 
 use crate::registry::Registry;
 use crate::roles::{ANTAGONISTS, SERVERS};
-use crate::{Chosen, Driver, Keys, Params, Work, params, recording};
+use crate::{
+    Chosen, Driver, Entry, Keys, Params, Work, check_installed, latency, params, recording,
+};
 use model::{
     KeyDef, Kind, Load, MetricDef, Problem, Program, Task, Tracing, Workload, format_duration_ns,
 };
 
-/// All kinds, the main one first.
-pub static KINDS: Registry<KindDef> = Registry::new(&[
-    &crate::wakeup::KIND,
-    &crate::schbench::KIND,
-    &crate::hackbench::KIND,
-    &crate::netperf::KIND,
-    &crate::rr::KIND,
-    &crate::tbench::KIND,
-    &crate::fio::KIND,
-    &crate::periodic::KIND,
-    &crate::burnwait::KIND,
-    &crate::command::KIND,
-    &crate::http::KIND,
-    &crate::memcached::KIND,
-    &crate::gatling::KIND,
-]);
+/// All kinds of the catalogue, the main one first.
+pub static KINDS: Registry<KindDef> = Registry::new(&[]);
+
+/// Programs of the catalogue that no entry names.
+pub(crate) static INSTALLABLE: Registry<Program> = Registry::new(&[]);
 
 /// A kind of workload: all that holds for every workload of it.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +89,28 @@ impl KindDef {
     }
 }
 
+impl Entry for KindDef {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        self.keys
+    }
+
+    fn asked_keys(&self) -> Vec<&'static str> {
+        self.work.asked_keys()
+    }
+}
+
 /// Forms that the loads of a kind may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadForms {
@@ -137,21 +150,18 @@ pub enum Window {
 
 /// The kind with this name or alias.
 pub fn find(name: &str) -> Option<&'static KindDef> {
-    KINDS
-        .iter()
-        .find(|def| def.name == name || def.aliases.contains(&name))
+    KINDS.find(name)
 }
 
 /// Names and aliases of all kinds.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    KINDS
-        .iter()
-        .flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()))
+    KINDS.names()
 }
 
 /// The work of a kind; an error if this version has no such kind, or not with these
 /// parameters.
 pub fn driver(kind: &Kind) -> Result<Box<dyn Driver>, String> {
+    check_installed()?;
     let name = kind.name();
     let def = find(name).ok_or_else(|| format!("there is no workload `{name}`"))?;
     let params = def.work.open(kind.params());
@@ -205,6 +215,11 @@ pub fn programs() -> Vec<Program> {
     all
 }
 
+/// Programs that can be installed and that no entry of the catalogue names.
+pub fn installable_programs() -> Vec<Program> {
+    INSTALLABLE.iter().copied().collect()
+}
+
 /// Tasks that workloads measure: those of the native loads and servers, and the programs
 /// that are started by name. What makes requests to a server is not among them, nor is the
 /// program of a `command`, which has any name.
@@ -218,7 +233,7 @@ pub fn measured_tasks() -> Vec<Task> {
 pub fn deciding_metrics(workload: &Workload) -> Vec<String> {
     let searches = |load: &Load| matches!(load, Load::MaxRate(_));
     if workload.loads.iter().any(searches) {
-        return vec![crate::openloop::metrics::SLO_RATE.name.to_owned()];
+        return vec![latency::SLO_RATE.name.to_owned()];
     }
     let own = driver(&workload.kind).map_or(Vec::new(), |driver| {
         let mut own = driver.own_metrics();
@@ -301,72 +316,6 @@ fn unwatched(workload: &str, trace: &Tracing, watched: &[&str]) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn no_two_kinds_share_a_name_or_an_alias() {
-        let mut seen = BTreeSet::new();
-        assert!(names().all(|name| seen.insert(name)));
-        assert_eq!(find("messaging").map(|def| def.name), Some("hackbench"));
-        assert!(find("no-such-kind").is_none());
-    }
-
-    #[test]
-    fn every_key_that_is_read_is_described() {
-        for def in KINDS.iter() {
-            let names: Vec<&str> = def.keys.iter().map(|key| key.name).collect();
-            assert_eq!(names, def.work.asked_keys(), "KEYS of {}", def.name);
-        }
-    }
-
-    #[test]
-    fn what_decides_is_among_the_metrics_of_the_kind() {
-        for def in KINDS.iter() {
-            let names: Vec<&str> = def.metrics.iter().map(|metric| metric.name).collect();
-            assert!(
-                def.deciding.iter().all(|name| names.contains(name)),
-                "{}",
-                def.name
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_watched_is_among_the_logs_of_the_kind() {
-        for def in KINDS.iter() {
-            assert!(
-                def.watched.iter().all(|log| def.logs.contains(log)),
-                "{}",
-                def.name
-            );
-        }
-    }
-
-    #[test]
-    fn a_trace_is_of_what_decides_unless_it_says_of_what() {
-        let workload = |kind: &str, metrics: &[&str]| Workload {
-            metrics: metrics.iter().map(|name| (*name).to_owned()).collect(),
-            ..Workload::new(Kind::new(kind))
-        };
-        let of = |words: &str, workload: &Workload, load: Load| {
-            let trace = Tracing::parse(words).unwrap();
-            watched_log(workload, &load, &trace).map_err(|problem| problem.remedy)
-        };
-        let wakeup = workload("wakeup", &["requests_per_sec", "request_p99"]);
-        assert_eq!(of("worst", &wakeup, Load::Count(2)), Ok("request"));
-        assert_eq!(of("worst:wakeup", &wakeup, Load::Count(2)), Ok("wakeup"));
-        assert_eq!(
-            of("worst:wakeup_p99", &wakeup, Load::Count(2)),
-            Ok("wakeup")
-        );
-        let rr = workload("rr", &["requests_per_sec"]);
-        assert_eq!(of("worst", &rr, Load::Count(2)), Ok("request"));
-        let wrong = of("worst:service", &wakeup, Load::Count(2)).unwrap_err();
-        assert_eq!(wrong, "use worst:wakeup or worst:request");
-        let program = workload("hackbench", &["hackbench_time"]);
-        let none = of("worst", &program, Load::Count(2)).unwrap_err();
-        assert!(none.contains("one of wakeup, rr, periodic"), "{none}");
-    }
 
     #[test]
     fn only_kinds_with_rates_can_search() {
@@ -380,55 +329,5 @@ mod tests {
             LoadForms::FixedRates.has_form(&rate) && !LoadForms::FixedRates.has_form(&Load::One)
         );
         assert!(LoadForms::Counts.has_form(&Load::One) && !LoadForms::Counts.has_form(&rate));
-    }
-
-    #[test]
-    fn scripts_setup_installs_the_packages_of_all_programs() {
-        let setup = include_str!("../../../scripts/setup");
-        for program in programs() {
-            let Some(package) = program.package else {
-                continue;
-            };
-            // A machine need not have the other parts of the archive; nothing depends on them.
-            if package.contains('/') {
-                continue;
-            }
-            let line = format!("need {} {package}", program.name);
-            let there = setup.lines().any(|l| l.trim() == line);
-            assert!(there, "scripts/setup has no line `{line}`");
-        }
-    }
-
-    #[test]
-    fn the_versions_of_servers_and_antagonists_are_asked_for_too() {
-        let names: Vec<&str> = programs().iter().map(|program| program.name).collect();
-        for name in [
-            "hackbench",
-            "schbench",
-            "memcached",
-            "nginx",
-            "http-echo",
-            "stress-ng",
-        ] {
-            assert!(names.contains(&name), "{name} is not in {names:?}");
-        }
-    }
-
-    #[test]
-    fn the_threads_of_the_native_loads_and_servers_are_measured_by_their_names() {
-        let is_measured = |thread: &str| {
-            measured_tasks().iter().any(|task| match task {
-                Task::Thread(pattern) => thread.starts_with(pattern.trim_end_matches('*')),
-                Task::Process(_) => false,
-            })
-        };
-        for thread in [
-            crate::wakeup::MESSAGE_THREAD,
-            crate::wakeup::WORKER_THREAD,
-            crate::serve::THREAD,
-        ] {
-            assert!(is_measured(thread), "{thread}");
-        }
-        assert!(!is_measured(crate::openloop::THREAD), "it makes requests");
     }
 }

@@ -5,7 +5,8 @@ use model::{Better, MetricDef};
 /// A metric and the quantile it is, in thousandths; `None`: the maximum.
 pub type Quantile = (MetricDef, Option<u32>);
 
-pub(crate) const fn latency(name: &'static str, text: &'static str) -> MetricDef {
+/// A latency, of which less is better.
+pub const fn latency(name: &'static str, text: &'static str) -> MetricDef {
     MetricDef {
         name,
         unit: "ns",
@@ -130,3 +131,11 @@ pub const SERVICE: &[Quantile] = &[(SERVICE_P50, Some(500)), (SERVICE_P99, Some(
 
 /// Metrics that decide when a cell stops, of loads that measure wakeup latency.
 pub const DECIDING: &[&str] = &["wakeup_p99", "request_p99", "requests_per_sec"];
+
+/// Highest rate that holds the service level.
+pub const SLO_RATE: MetricDef = MetricDef {
+    name: "slo_rate",
+    unit: "1/s",
+    better: Better::Higher,
+    text: "Highest rate that holds the service level (loads = { find = \"max\", slo = … } only).",
+};

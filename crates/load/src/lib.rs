@@ -1,4 +1,5 @@
-//! Workloads: the native generators and the adapters for external programs.
+//! The engine of loads: what a kind of load, a server and an antagonist are, and what all of them are
+//! made of. It names none: those that there are come from the catalogue ([`catalogue`]).
 //!
 //! A workload always runs as a process of its own, started by the agent. A native
 //! generator is this same binary (`schedlab load`) and knows phases; an external
@@ -6,67 +7,47 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-pub mod burnwait;
-mod by_name;
-mod by_turn;
-pub mod command;
-mod crew;
-mod figures;
-pub mod fio;
-mod gate;
-pub mod gatling;
-pub mod hackbench;
-pub mod http;
+pub mod by_turn;
+pub mod catalogue;
+pub mod crew;
+pub mod figures;
+pub mod gate;
+pub mod guests;
 pub mod keys;
 pub mod kind;
-mod latch;
+pub mod latch;
 pub mod latency;
-mod matrices;
-pub mod memcached;
 mod native;
-pub mod netperf;
-pub mod openloop;
-mod options;
-mod overload;
+pub mod options;
+pub mod overload;
 pub mod pacing;
-pub mod pairs;
 pub mod params;
-pub mod periodic;
 pub mod phase;
 mod printed;
 pub mod program;
 pub mod recording;
 pub mod registry;
 pub mod roles;
-pub mod rr;
-pub mod schbench;
-pub mod serve;
-pub mod spin;
 pub mod stalls;
 pub mod steady;
-mod sys;
-pub mod tbench;
-#[cfg(test)]
-mod testing;
+pub mod sys;
 pub mod units;
-pub mod wakeup;
+pub mod work_counts;
 pub mod worst;
 
-pub use burnwait::{COUNTS as WORK_COUNTS, beside_main, kops_in, worker_main};
 pub use by_turn::TurnFigures;
+pub use catalogue::{Catalogue, Entry, check_installed, install};
 pub use keys::Keys;
 pub use kind::{
-    KINDS, KindDef, LoadForms, Usual, Window, deciding_metrics, driver, log_of, measured_tasks,
-    metric_defs, programs, summary, watched_log,
+    KINDS, KindDef, LoadForms, Usual, Window, deciding_metrics, driver, installable_programs,
+    log_of, measured_tasks, metric_defs, programs, summary, watched_log,
 };
 pub use native::native_main;
 pub use params::{Params, Work};
 pub use phase::{NativeError, Phases};
 pub use printed::{Printed, read_again};
-pub use rr::serve::serve_pairs_main;
-pub use serve::serve_main;
-pub use spin::spin_main;
 pub use sys::allowed_cpus;
+pub use work_counts::{WORK_COUNTS, kops_in};
 pub use worst::Worst;
 
 use model::{Calibration, Invalid, Kind, Load, Problem, TrialFile, Turns, Workload};
@@ -387,6 +368,11 @@ pub trait Driver {
     /// its kind can.
     fn tells_worst(&self) -> bool {
         true
+    }
+    /// True if it may have its work done by processes that are not its own, so that what is read of
+    /// its own says little.
+    fn may_work_elsewhere(&self) -> bool {
+        false
     }
     /// Each part of the workload alone, by its name, where that is to be measured too.
     fn baselines(&self) -> Vec<(String, Kind)> {

@@ -4,7 +4,8 @@
 use model::Invalid;
 
 /// An option that schedlab gives a program.
-pub(crate) struct Own {
+#[derive(Debug)]
+pub struct Own {
     /// Its letter.
     pub short: char,
     /// Its long name, without dashes.
@@ -14,8 +15,11 @@ pub(crate) struct Own {
 }
 
 /// The options of a program: those of schedlab, and the letters that take no value.
-pub(crate) struct Options {
+#[derive(Debug)]
+pub struct Options {
+    /// Options that schedlab gives.
     pub own: &'static [Own],
+    /// Letters that take no value.
     pub flags: &'static str,
 }
 

@@ -15,6 +15,7 @@ pub fn is_overload(offered: u64, done: u64, in_flight: u32) -> bool {
     achieved_percent(offered, done) < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(in_flight)
 }
 
+/// A part in percent of a whole; of nothing it is of one.
 pub fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }

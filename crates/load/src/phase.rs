@@ -104,7 +104,8 @@ impl std::fmt::Debug for Phases<'_> {
 }
 
 impl<'a> Phases<'a> {
-    pub(crate) fn new(
+    /// The phases of a process with these streams.
+    pub fn new(
         stdin: impl Read + Send + 'static,
         output: impl Write + 'a,
     ) -> Result<Self, NativeError> {

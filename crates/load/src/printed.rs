@@ -35,27 +35,3 @@ pub fn read_again(
     };
     driver.read_again(&job, &output)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing;
-
-    fn again(kind: &crate::KindDef, stdout: &str) -> Option<Vec<f64>> {
-        let kind = kind.read(&mut crate::Keys::new(serde_json::Map::new()));
-        let job = testing::job(kind);
-        let printed = Printed {
-            stdout: stdout.to_owned(),
-            stderr: String::new(),
-        };
-        let read = read_again(&job.workload, job.load, 2, None, printed)?;
-        Some(read.unwrap().iter().map(|m| m.value).collect())
-    }
-
-    #[test]
-    fn a_time_of_hackbench_is_in_what_it_printed_and_latencies_of_wakeups_are_not() {
-        let hackbench = again(&crate::hackbench::KIND, "Time: 0.600\n");
-        assert_eq!(hackbench, Some(vec![0.6]));
-        assert_eq!(again(&crate::wakeup::KIND, "Time: 0.600\n"), None);
-    }
-}

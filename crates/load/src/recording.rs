@@ -78,7 +78,7 @@ impl Recorder {
     }
 
     /// Memory of the counts of such a recorder.
-    pub(crate) fn bytes(duration_ns: u64, highest_ns: u64) -> u64 {
+    pub fn bytes(duration_ns: u64, highest_ns: u64) -> u64 {
         let of_one = |one: Histogram<u32>| (one.distinct_values() * size_of::<u32>()) as u64;
         let bytes = empty(highest_ns).map_or(0, of_one);
         intervals(duration_ns).saturating_mul(bytes)
@@ -91,30 +91,30 @@ impl Recorder {
     }
 
     /// Watches the worst value, if that of this log is wanted.
-    pub(crate) fn watched_as(mut self, log: &str, at: At) -> Self {
+    pub fn watched_as(mut self, log: &str, at: At) -> Self {
         self.worst = worst::is_watched(log).then_some((at, Worst::default()));
         self
     }
 
     /// Keeps values by turn, where arms take turns.
-    pub(crate) fn in_turns(mut self, turns: Option<&Turns>) -> Self {
+    pub fn in_turns(mut self, turns: Option<&Turns>) -> Self {
         self.by_turn = turns.map(ByTurn::new);
         self
     }
 
     /// The same for values that are recorded with the moment at which they began.
-    pub(crate) fn in_turns_by_start(mut self, turns: Option<&Turns>) -> Self {
+    pub fn in_turns_by_start(mut self, turns: Option<&Turns>) -> Self {
         self.by_turn = turns.map(|turns| ByTurn::new(turns).by_start());
         self
     }
 
     /// The values by turn, where they were kept so.
-    pub(crate) fn into_by_turn(self) -> Option<ByTurn> {
+    pub fn into_by_turn(self) -> Option<ByTurn> {
         self.by_turn
     }
 
     /// Each value with its count, interval by interval, to be sent elsewhere.
-    pub(crate) fn counts(&self) -> Vec<Vec<(u64, u64)>> {
+    pub fn counts(&self) -> Vec<Vec<(u64, u64)>> {
         let of_interval = |histogram: &Histogram<u32>| {
             let values = histogram.iter_recorded();
             values
@@ -125,7 +125,7 @@ impl Recorder {
     }
 
     /// Takes over values that another recorder of the same window counted.
-    pub(crate) fn add_counts(&mut self, counts: &[Vec<(u64, u64)>]) {
+    pub fn add_counts(&mut self, counts: &[Vec<(u64, u64)>]) {
         for (histogram, counts) in self.intervals.iter_mut().zip(counts) {
             for (value_ns, count) in counts {
                 let count = u32::try_from(*count).unwrap_or(u32::MAX);

@@ -171,6 +171,7 @@ pub fn precise_timers() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
+/// Nanoseconds as the kernel takes them.
 pub fn timespec(ns: u64) -> Timespec {
     Timespec {
         tv_sec: (ns / NS_PER_SEC) as i64,

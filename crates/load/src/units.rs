@@ -98,7 +98,8 @@ pub fn parse_load(text: &str) -> Result<Load, String> {
     }
 }
 
-/// A value that is written as text with its unit.
+/// A type whose values are written as text with their unit in an experiment file.
+#[macro_export]
 macro_rules! written {
     ($name:ident, $inner:ty, $parse:path, $expecting:literal) => {
         /// A value of an experiment file that is written as text with its unit.
@@ -122,7 +123,6 @@ macro_rules! written {
         }
     };
 }
-pub(crate) use written;
 
 written!(
     Duration,

@@ -43,7 +43,7 @@ impl Worst {
 
 /// The moment that a recorder is given with each value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum At {
+pub enum At {
     /// The value was complete then.
     End,
     /// It began to count then.
@@ -60,7 +60,7 @@ struct Watched {
 static WATCHED: OnceLock<Watched> = OnceLock::new();
 
 /// Watches the latencies of one log of this process. Only the first call counts.
-pub(crate) fn watch(log: &str) {
+pub fn watch(log: &str) {
     let _ = WATCHED.set(Watched {
         log: log.to_owned(),
         worst_ns: AtomicU64::new(0),

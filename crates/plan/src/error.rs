@@ -243,6 +243,7 @@ mod tests {
 
     /// The text that the label of an error of this file points at.
     fn pointed_at(text: &str) -> String {
+        catalogue::install();
         let error = crate::parse_experiment("x\u{1b}[2J.toml", text).unwrap_err();
         let label = error.labels().unwrap().next().unwrap();
         let source = error.source_code().unwrap();

@@ -7,8 +7,9 @@ use crate::file::{self, parse};
 use crate::metric;
 use crate::workload::kinds;
 use agent::arm::ingredient::INGREDIENTS;
+use load::Entry;
 use load::kind::{KindDef, Window};
-use load::roles::burnwait;
+use load::roles::{ANTAGONISTS, SERVERS};
 use model::{Arm, Experiment, Role, Workload};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -291,7 +292,8 @@ fn set_server(tables: &mut [Section], server: &Section) -> Result<(), PlanError>
 }
 
 /// The table of a server or of an antagonist: `KIND`, or `'KIND ARGUMENTS'` as a shell would cut
-/// them. Workers that burn and wait are `burnwait:COUNT`, with their events behind it.
+/// them. One that has the key `count` may be `KIND:COUNT`, and the words behind one that has `events`
+/// are these.
 fn role(header: &'static str, option: &str, text: &str) -> Result<Section, PlanError> {
     const HELP: &str = "--server nginx --beside 'stress-ng --cpu 2'";
     let words = split(text, HELP)?;
@@ -299,26 +301,35 @@ fn role(header: &'static str, option: &str, text: &str) -> Result<Section, PlanE
         return Err(PlanError::new(format!("`{option}` without a kind")).with_help(HELP));
     };
     let (kind, count) = match kind.split_once(':') {
-        Some((BURNWAIT, count)) => (BURNWAIT, Some(count)),
+        Some((kind, count)) if has_key(kind, "count") => (kind, Some(count)),
         _ => (kind.as_str(), None),
     };
     let mut table = Section::new(header, &format!("{option} {text}")).with_key("kind", kind);
     if let Some(count) = count {
         table = table.with_key("count", load(count));
     }
-    Ok(match kind {
-        _ if args.is_empty() => table,
-        BURNWAIT => {
-            let events = args.join(" ");
-            let events = events.split(',').map(str::trim);
-            table.with_key("events", events.collect::<Vec<_>>())
-        }
-        "command" => table.with_key("command", args),
-        _ => table.with_key("args", args),
-    })
+    if args.is_empty() {
+        return Ok(table);
+    }
+    if has_key(kind, "events") {
+        let events = args.join(" ");
+        let events = events.split(',').map(str::trim);
+        return Ok(table.with_key("events", events.collect::<Vec<_>>()));
+    }
+    let key = match has_key(kind, "command") {
+        true => "command",
+        false => "args",
+    };
+    Ok(table.with_key(key, args))
 }
 
-const BURNWAIT: &str = burnwait::ANTAGONIST.name;
+/// Has a server or an antagonist of this kind that key?
+fn has_key(kind: &str, key: &str) -> bool {
+    let server = SERVERS.find(kind).map(Entry::keys);
+    let antagonist = ANTAGONISTS.find(kind).map(Entry::keys);
+    let mut keys = server.into_iter().chain(antagonist).flatten();
+    keys.any(|def| def.name == key)
+}
 
 /// The words of a text, as a shell would cut them.
 fn split(text: &str, help: &str) -> Result<Vec<String>, PlanError> {
@@ -332,6 +343,7 @@ mod tests {
     use super::*;
 
     fn names(arms: &[&str]) -> Result<Vec<String>, PlanError> {
+        catalogue::install();
         let line = Words {
             arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
             workloads: vec!["wakeup".to_owned()],
@@ -343,6 +355,7 @@ mod tests {
 
     #[test]
     fn the_name_says_what_is_compared_by_which_work_and_stays_short() {
+        catalogue::install();
         let name = |arms: &[&str], workloads: &[&str]| {
             let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
             let line = Words {

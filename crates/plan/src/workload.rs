@@ -109,6 +109,7 @@ pub(crate) fn from_table(kind: &str, mut value: Value) -> Result<Workload, PlanE
 
 /// The entry of the table of kinds.
 pub(crate) fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
+    load::check_installed().map_err(PlanError::new)?;
     load::kind::find(kind).ok_or_else(|| {
         let error = unknown_kind("workload", kind, load::kind::names());
         match load::roles::SERVERS.find(kind) {

@@ -1,7 +1,9 @@
 //! Cells in which the parts of a workload are alone.
 
+mod named;
+
 use model::Load;
-use plan::parse_experiment;
+use named::parse_experiment;
 
 #[test]
 fn sets_of_workers_are_measured_alone_before_they_are_measured_together() {

@@ -1,7 +1,10 @@
 //! Experiments of the command line, and the files that say the same.
 
+mod named;
+
 use model::Experiment;
-use plan::{Document, Key, PlanError, Words, parse_experiment};
+use named::{parse_experiment, parse_words};
+use plan::{Key, PlanError, Words};
 use serde_json::json;
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -31,7 +34,7 @@ fn guest() -> Words {
 }
 
 fn read(words: &Words) -> Result<(Experiment, String), PlanError> {
-    Document::from_words(words)?.read()
+    parse_words(words)?.read()
 }
 
 fn experiment(words: &Words) -> Experiment {
@@ -324,7 +327,7 @@ fn cells_that_are_left_out_are_not_in_the_file() {
         &["default", "nice=5"],
         &["http:1k/s,2k/s", "hackbench:1,2", "wakeup"],
     );
-    let mut document = Document::from_words(&words).expect("is right");
+    let mut document = parse_words(&words).expect("is right");
     document.leave_out(&[0, 2, 3, 4].into_iter().collect());
     let (experiment, text) = document.read().expect("is right");
     let again = parse_experiment("x.toml", &text).expect("is right");

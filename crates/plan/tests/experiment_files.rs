@@ -1,8 +1,10 @@
 //! Experiment files: what is right is understood, what is wrong is shown where it is.
 
+mod named;
+
 use miette::Diagnostic;
 use model::{Class, Kind, Load, TargetSpec};
-use plan::parse_experiment;
+use named::parse_experiment;
 use schedule::plan_blocks;
 use std::collections::BTreeSet;
 use vm::VmSpec;
@@ -229,7 +231,7 @@ fn a_word_that_is_like_no_other_is_answered_with_all() {
 
 #[test]
 fn a_command_on_the_command_line_is_asked_for_after_two_dashes() {
-    let error = plan::parse_workload("command").expect_err("has none");
+    let error = named::parse_workload("command").expect_err("has none");
     let help = error.help().expect("helps").to_string();
     assert!(help.contains("-- make"), "{help}");
 }
@@ -563,7 +565,7 @@ fn a_lone_service_has_nothing_to_be_beside() {
 #[test]
 fn a_service_without_a_server_gets_the_usual_one() {
     let server = |text: &str| {
-        let workload = plan::parse_workload(text).expect("is right");
+        let workload = named::parse_workload(text).expect("is right");
         workload.server.expect("a server").program.name().to_owned()
     };
     assert_eq!(server("http:2k/s"), "echo");
@@ -794,7 +796,7 @@ fn an_experiment_that_came_from_elsewhere_is_checked_as_a_file_is() {
         ),
         (
             said(&|e| {
-                e.workloads[1] = plan::parse_workload("http").expect("is right");
+                e.workloads[1] = named::parse_workload("http").expect("is right");
                 e.workloads[1].client = None;
             }),
             "has no client, but is of the kind `http`",

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
+mod named;
+
 use model::Experiment;
-use plan::parse_experiment;
+use named::parse_experiment;
 
 fn experiment(top: &str, arm: &str, workloads: &str) -> Experiment {
     let text = format!(

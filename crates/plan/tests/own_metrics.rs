@@ -1,8 +1,11 @@
 //! Metrics that an experiment defines: what is right decides, what is wrong is shown where it is.
 
+mod named;
+
 use miette::Diagnostic;
 use model::Experiment;
-use plan::{Document, Words, parse_experiment};
+use named::{parse_experiment, parse_words};
+use plan::Words;
 
 const FILE: &str = r#"
 [[arm]]
@@ -95,7 +98,7 @@ fn line(metrics: &[&str], command: &[&str]) -> Result<Experiment, String> {
         metrics: own(metrics),
         ..Words::default()
     };
-    let read = Document::from_words(&words).and_then(|document| document.read());
+    let read = parse_words(&words).and_then(|document| document.read());
     read.map(|(experiment, _)| experiment)
         .map_err(|error| error.to_string())
 }

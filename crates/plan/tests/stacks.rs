@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod named;
+
 use model::{Ready, Role, StopSignal};
-use plan::parse_experiment;
+use named::parse_experiment;
 
 const STACK: &str = r#"
 [[arm]]

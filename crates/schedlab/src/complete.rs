@@ -99,6 +99,7 @@ mod tests {
 
     fn completed(arm: &str, more: &str, cpus: &[u32]) -> Experiment {
         let text = SERVED.replace("ARM", arm).replace("MORE", more);
+        catalogue::install();
         let mut experiment = plan::parse_experiment("x.toml", &text).unwrap();
         complete(&mut experiment, cpus);
         experiment
@@ -148,6 +149,7 @@ mod tests {
         assert_eq!(autogroup(completed(&own, "", &[])).as_deref(), Some("on"));
         let alone =
             "[[arm]]\nname = \"a\"\npolicy = { nice = 5 }\n[[workload]]\nkind = \"wakeup\"\n";
+        catalogue::install();
         let mut alone = plan::parse_experiment("x.toml", alone).unwrap();
         complete(&mut alone, &[]);
         assert_eq!(autogroup(alone), None);

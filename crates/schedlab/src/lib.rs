@@ -38,6 +38,7 @@ use tracing_subscriber::EnvFilter;
 /// Runs the command that these words ask for, the first of which is the program's own name.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     take_own_name();
+    catalogue::install();
     let words: Vec<OsString> = words.into_iter().collect();
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,

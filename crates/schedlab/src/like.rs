@@ -253,6 +253,7 @@ mod tests {
     use super::*;
 
     fn wanted(file: &str) -> Wanted {
+        catalogue::install();
         Wanted {
             experiment: plan::parse_experiment("x.toml", file).unwrap(),
             source: None,

@@ -8,8 +8,8 @@ fn main() -> ExitCode {
         vm::init::main();
     }
     // So is the only one of a guest of Xen that is a worker.
-    if load::burnwait::guests::is_wanted() {
-        load::burnwait::guests::main();
+    if burnwait::guests::is_wanted() {
+        burnwait::guests::main();
     }
     schedlab::run(std::env::args_os())
 }

@@ -428,6 +428,7 @@ mod tests {
     #[test]
     fn docs_reference_md_is_what_the_tables_say() {
         let file = include_str!("../../../docs/reference.md");
+        catalogue::install();
         let page = page();
         let differs = file
             .lines()

@@ -348,6 +348,7 @@ mod tests {
     #[test]
     fn a_run_that_goes_on_takes_more_time_and_blocks_and_nothing_else() {
         let text = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"wakeup\"\n";
+        catalogue::install();
         let before = plan::parse_experiment("x.toml", text).unwrap();
         let longer = ExperimentArgs {
             budget: Some("90s".to_owned()),

@@ -9,6 +9,7 @@ pub fn arms(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
+    catalogue::install();
     for line in text.lines() {
         let _ = plan::parse_arm(line).map_err(is_shown);
         let _ = parse_workload(line).map_err(is_shown);

@@ -13,6 +13,7 @@ pub fn experiment(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
+    catalogue::install();
     match plan::parse_experiment("x.toml", text) {
         Ok(experiment) => is_whole(&experiment),
         Err(error) => is_shown(error),

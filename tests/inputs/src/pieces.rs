@@ -3,10 +3,10 @@
 //! The first two bytes of an input are the lengths of the pieces, in turn; the rest is
 //! the text. So a seed can be read and written by hand.
 
-use load::http::{Asked, HttpAnswer};
-use load::memcached::{MemcachedAnswer, Operation, Request};
-use load::openloop::{Answer, Done, Fault, Taken};
-use load::serve::{Session, Store};
+use services::http::{Asked, HttpAnswer};
+use services::memcached::{MemcachedAnswer, Operation, Request};
+use services::openloop::{Answer, Done, Fault, Taken};
+use services::serve::{Session, Store};
 
 /// The answer of an HTTP server.
 pub fn http_answer(input: &[u8]) {

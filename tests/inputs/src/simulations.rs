@@ -1,6 +1,6 @@
 //! Logs of the requests of a Gatling simulation: its own, which is binary, and that of `demo/`.
 
-use load::gatling::parse;
+use kinds::gatling::parse;
 
 /// A log. Times of what is read overflow nothing.
 pub fn requests(input: &[u8]) {

@@ -10,7 +10,7 @@ use crate::error::AgentError;
 use crate::files;
 use crate::journal::{self, Journal, Undo};
 use crate::stop::Stop;
-use load::burnwait::guests;
+use load::guests;
 use load::units::parse_duration;
 use load::{GuestsIn, Keys};
 use model::readings::{NONE, POOL_CPUS, POOL_SCHEDULER};

@@ -196,7 +196,7 @@ mod tests {
     use model::{Antagonist, Kind, Placement};
 
     fn disturbed(weights: [Option<u32>; 2]) -> Workload {
-        let mut workload = Workload::new(load::wakeup::KIND.read(&mut Keys::new(Map::new())));
+        let mut workload = Workload::new(kinds::wakeup::KIND.read(&mut Keys::new(Map::new())));
         workload
             .antagonists
             .extend(weights.map(|weight| Antagonist {

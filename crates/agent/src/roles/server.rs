@@ -100,7 +100,7 @@ fn http_status(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use load::roles::server_command::ServerCommand;
+    use services::programs::server_command::ServerCommand;
 
     const LEFT: Duration = Duration::from_secs(30);
 

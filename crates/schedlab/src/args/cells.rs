@@ -72,6 +72,7 @@ mod tests {
         [[workload]]\nkind = \"rr\"\n";
 
     fn cells(args: &CellArgs) -> Result<Vec<String>, String> {
+        catalogue::install();
         let mut experiment = plan::parse_experiment("x.toml", FILE).unwrap();
         args.narrow(&mut experiment).map_err(|e| e.to_string())?;
         let cells = schedule::list_cells(&experiment);

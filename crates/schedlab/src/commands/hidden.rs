@@ -59,26 +59,26 @@ pub fn load() -> Result<ExitCode, CliError> {
 }
 
 pub fn serve(threads: u32, port: u16) -> Result<ExitCode, CliError> {
-    load::serve_main(threads, port, stdout()).map_err(CliError::internal)?;
+    services::serve_main(threads, port, stdout()).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub fn serve_pairs(port: u16) -> Result<ExitCode, CliError> {
-    load::serve_pairs_main(port, stdout()).map_err(CliError::internal)?;
+    kinds::serve_pairs_main(port, stdout()).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub fn worker() -> Result<ExitCode, CliError> {
-    load::worker_main().map_err(CliError::internal)?;
+    burnwait::worker_main().map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub fn burn(company: &str) -> Result<ExitCode, CliError> {
-    load::beside_main(company).map_err(CliError::internal)?;
+    burnwait::beside_main(company).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub fn spin(threads: u32) -> Result<ExitCode, CliError> {
-    load::spin_main(threads).map_err(CliError::internal)?;
+    services::spin_main(threads).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)
 }

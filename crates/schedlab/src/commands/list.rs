@@ -250,6 +250,7 @@ mod tests {
 
     #[test]
     fn a_word_finds_entries_by_their_name_and_by_their_group() {
+        catalogue::install();
         let groups = metrics();
         let has = |group: &str, name: &str, word: &str| {
             let group = groups.iter().find(|g| g.name == group).unwrap();

@@ -224,6 +224,7 @@ mod tests {
     #[test]
     fn the_baseline_collects_nothing_and_each_arm_one_thing() {
         let text = "[[arm]]\nname = \"default\"\n[[workload]]\nkind = \"wakeup\"\n";
+        catalogue::install();
         let experiment = plan::parse_experiment("x.toml", text);
         let arms = on_and_off(experiment.unwrap(), &COLLECTORS).arms;
         assert_eq!(arms.len(), 1 + COLLECTORS.len());

@@ -27,6 +27,7 @@ fn experiment() -> Experiment {
     let text = "[[arm]]\nname = \"default\"\n".to_owned()
         + &command("short", "0.2")
         + &command("long", MARK);
+    catalogue::install();
     plan::parse_experiment("x.toml", &text).expect("an experiment")
 }
 

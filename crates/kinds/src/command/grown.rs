@@ -1,0 +1,204 @@
+//! A file to which a program adds lines while it runs, such as a log of frames.
+
+use super::in_turns::Printed;
+use doors::read::open_file;
+use load::sys;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// Time between two looks at the file: windows take much longer.
+const LOOK_NS: u64 = 5_000_000;
+
+/// The lines that a file gets, read by a thread.
+#[derive(Debug)]
+pub(super) struct Grown {
+    pub lines: Printed,
+    is_over: Arc<AtomicBool>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Grown {
+    /// Begins to read what is added from now on. The file need not be there yet.
+    pub fn follow(path: PathBuf) -> Result<Self, String> {
+        let (lines, is_over) = (Printed::default(), Arc::new(AtomicBool::new(false)));
+        let mut end = End::of(path);
+        let (kept, over) = (lines.clone(), Arc::clone(&is_over));
+        let read = move || {
+            loop {
+                let is_last = over.load(Ordering::Acquire);
+                for line in end.added() {
+                    kept.keep_line(&line);
+                }
+                if is_last {
+                    return;
+                }
+                sys::sleep_ns(LOOK_NS);
+            }
+        };
+        let thread = std::thread::Builder::new().name("command-file".to_owned());
+        let reader = thread.spawn(read);
+        let reader = reader.map_err(|e| format!("start a thread that reads a file: {e}"))?;
+        Ok(Grown {
+            lines,
+            is_over,
+            reader: Some(reader),
+        })
+    }
+
+    /// Reads what there is, and no more after it.
+    pub fn stop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        if let Some(reader) = self.reader.take() {
+            // A thread that panicked has read what it has read.
+            let _ = reader.join();
+        }
+    }
+}
+
+impl Drop for Grown {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The end of a file that grows.
+struct End {
+    path: PathBuf,
+    /// What is read of it. At first that is what an earlier program left, whose lines are none of this
+    /// one's.
+    seen: Option<Seen>,
+    /// A line that has no end yet.
+    begun: Vec<u8>,
+}
+
+/// The beginning of a file that was read.
+struct Seen {
+    length: u64,
+    /// Its last bytes, which tell a file that was added to from one that was written anew.
+    last: Vec<u8>,
+}
+
+impl Seen {
+    const LAST: u64 = 512;
+
+    /// So many bytes of a file; `None` where it is shorter.
+    fn of(file: &File, length: u64) -> Option<Self> {
+        let begin = length.saturating_sub(Self::LAST);
+        let mut last = vec![0; usize::try_from(length - begin).ok()?];
+        file.read_exact_at(&mut last, begin).ok()?;
+        Some(Seen { length, last })
+    }
+
+    /// Does the file begin with it?
+    fn is_in(&self, file: &File) -> bool {
+        Seen::of(file, self.length).is_some_and(|other| other.last == self.last)
+    }
+}
+
+impl End {
+    fn of(path: PathBuf) -> Self {
+        let file = open_file(&path).ok();
+        let seen = file.and_then(|file| Seen::of(&file, file.metadata().ok()?.len()));
+        End {
+            path,
+            seen,
+            begun: Vec::new(),
+        }
+    }
+
+    /// Lines that have come since the last look, with their ends.
+    fn added(&mut self) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
+        let Some(mut file) = self.opened() else {
+            return lines;
+        };
+        let mut bytes = vec![0; 64 << 10];
+        while let Ok(read @ 1..) = file.read(&mut bytes) {
+            for part in bytes[..read].split_inclusive(|byte| *byte == b'\n') {
+                self.begun.extend_from_slice(part);
+                // What has no end within the limit is a line by itself.
+                if part.ends_with(b"\n") || self.begun.len() > Printed::MOST_BYTES {
+                    lines.push(std::mem::take(&mut self.begun));
+                }
+            }
+        }
+        let place = file.stream_position().ok();
+        self.seen = place.and_then(|length| Seen::of(&file, length));
+        lines
+    }
+
+    /// The file at the place up to which it was read; from its beginning where it was written anew.
+    fn opened(&mut self) -> Option<File> {
+        let mut file = open_file(&self.path).ok()?;
+        let seen = self.seen.as_ref().filter(|seen| seen.is_in(&file));
+        let from = seen.map_or(0, |seen| seen.length);
+        if from == 0 {
+            self.begun.clear();
+        }
+        file.seek(SeekFrom::Start(from)).ok()?;
+        Some(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::fs::OpenOptions;
+    use std::io::Write;
+
+    fn append(path: &PathBuf, text: &str) {
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    #[track_caller]
+    fn has_added(end: &mut End, expected: &[&str]) {
+        let lines = end.added();
+        let lines: Vec<&str> = lines
+            .iter()
+            .map(|l| std::str::from_utf8(l).unwrap())
+            .collect();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn whole_lines_come_as_they_are_added() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut end = End::of(path.clone());
+        has_added(&mut end, &[]);
+        append(&path, "a\nb");
+        has_added(&mut end, &["a\n"]);
+        append(&path, "c\nd\n");
+        has_added(&mut end, &["bc\n", "d\n"]);
+        has_added(&mut end, &[]);
+    }
+
+    #[test]
+    fn lines_of_an_earlier_program_are_none_of_this_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        append(&path, "old\n");
+        let mut appended = End::of(path.clone());
+        append(&path, "new\n");
+        has_added(&mut appended, &["new\n"]);
+        let mut written_anew = End::of(path.clone());
+        fs::write(&path, "longer than before\n").unwrap();
+        has_added(&mut written_anew, &["longer than before\n"]);
+        // Written anew while it is read.
+        fs::write(&path, "").unwrap();
+        has_added(&mut written_anew, &[]);
+        append(&path, "y\n");
+        has_added(&mut written_anew, &["y\n"]);
+    }
+}
