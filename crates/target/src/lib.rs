@@ -19,6 +19,7 @@ mod reboots;
 pub mod slurm;
 pub mod ssh;
 pub mod stream;
+mod table;
 pub mod vm;
 mod xen;
 
@@ -29,8 +30,11 @@ pub use slurm::kernel_feature;
 
 pub use def::{
     Can, Expose, Fleet, Host, Keys, Leaving, Made, MadeFleet, MakeFleet, ReadError, Say, Shown,
-    TARGETS, TargetDef, find_abilities, find_by_name, find_def, find_fleet, known_cpus,
-    make_target, starts_by_connecting,
+    TargetDef,
+};
+pub use table::{
+    TARGETS, find_abilities, find_by_name, find_def, find_fleet, known_cpus, make_target,
+    starts_by_connecting,
 };
 
 /// Error of a target or of an agent on it.
