@@ -1,10 +1,10 @@
 //! schedlab's own guests.
 
 use crate::Failure;
+use machines::{Boot, Session, Target};
 use model::{PROTOCOL_VERSION, Reply, Request};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use target::{Boot, Session, Target};
 use vm::{Options, Vm, VmSpec};
 
 pub const KERNEL: &str = "debian:sid";

@@ -1,7 +1,7 @@
 //! A guest that was saved: time until its agent answers again.
 
 use crate::{Failure, Series, guest};
-use target::{Boot, Target};
+use machines::{Boot, Target};
 use vm::{Options, Vm, VmSpec};
 
 const MEMORY_BYTES: u64 = 3 << 30;

@@ -15,6 +15,7 @@
     reason = "what it measured goes to stdout"
 )]
 
+use machines::fake::{FakeTarget, Fate};
 use model::{
     Arm, Better, Build, Experiment, Kind, Measurement, Observe, StopRule, TargetSpec, TrialSpec,
     Workload,
@@ -26,7 +27,6 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use target::fake::{FakeTarget, Fate};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 

@@ -12,7 +12,7 @@ use crate::server::check_server;
 use crate::stack::check_services;
 use crate::turns;
 use crate::workload::check_workload;
-use ::target::Can;
+use machines::Can;
 use model::{Experiment, Load, Place, Workload};
 use schedule::list_cells;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     check_shows(&experiment.name).map_err(|e| e.about_key("name"))?;
     agent::check_events(&experiment.observe.perf)?;
     check_collectors(experiment.observe.collect.as_deref())?;
-    let target = ::target::find_abilities(&experiment.target)?;
+    let target = machines::find_abilities(&experiment.target)?;
     for arm in &experiment.arms {
         check_name(&arm.name)?;
         check_arm(arm, target, &experiment.workloads)?;
@@ -98,7 +98,7 @@ fn check_trace(experiment: &Experiment) -> Result<(), PlanError> {
     let Some(trace) = &experiment.observe.trace else {
         return Ok(());
     };
-    let is_apart = ::target::find_abilities(&experiment.target)?.apart;
+    let is_apart = machines::find_abilities(&experiment.target)?.apart;
     for workload in &experiment.workloads {
         if is_apart && workload.load_on == Place::Controller {
             let what = format!(

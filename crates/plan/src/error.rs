@@ -191,11 +191,11 @@ impl From<toml::de::Error> for PlanError {
     }
 }
 
-impl From<target::ReadError> for PlanError {
-    fn from(error: target::ReadError) -> Self {
+impl From<machines::ReadError> for PlanError {
+    fn from(error: machines::ReadError) -> Self {
         match error {
-            target::ReadError::Toml(error) => error.into(),
-            target::ReadError::Invalid(invalid) => invalid.into(),
+            machines::ReadError::Toml(error) => error.into(),
+            machines::ReadError::Invalid(invalid) => invalid.into(),
         }
     }
 }

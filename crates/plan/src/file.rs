@@ -97,7 +97,7 @@ pub(crate) fn parse(
     let workloads = read_workloads(workloads)?;
     let target = target.unwrap_or_else(TargetSpec::local);
     let (arms, baseline) = if short_arms.is_empty() {
-        read_arms(arms, ::target::find_abilities(&target)?, &workloads)?
+        read_arms(arms, machines::find_abilities(&target)?, &workloads)?
     } else {
         let role = usual_role(&workloads);
         let arms = short_arms.iter().map(|text| parse_arm_for(text, &role));

@@ -7,9 +7,9 @@ use serde::de::IntoDeserializer;
 
 pub(crate) fn target(mut value: Value) -> Result<TargetSpec, PlanError> {
     let (span, places) = (value.span(), Places::from_value(&value));
-    let names: Vec<_> = ::target::TARGETS.iter().map(|t| t.name).collect();
+    let names: Vec<_> = machines::TARGETS.iter().map(|t| t.name).collect();
     let kind = take_kind(&mut value, "target", &names.join(", "))?;
-    let def = ::target::find_by_name(&kind).ok_or_else(|| {
+    let def = machines::find_by_name(&kind).ok_or_else(|| {
         let error = unknown_kind("target", &kind, names.into_iter());
         error.with_span(span.clone()).at_key(&places)
     })?;

@@ -198,7 +198,7 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
             other.describe_role()
         ));
     }
-    if ::target::find_abilities(&experiment.target)?
+    if machines::find_abilities(&experiment.target)?
         .reset
         .has_snapshot()
     {

@@ -3,12 +3,12 @@
 
 use crate::connection::{Connection, LOOK, Patience, out_of_turn};
 use crate::trial::{Cut, Ended, UnderWay, make_request};
+use machines::TargetError;
 use model::{
     Arm, Listening, Measurement, Observe, Part, Reply, Request, TrialResult, TrialSpec, TrialState,
     Warning,
 };
 use std::time::{Duration, Instant};
-use target::TargetError;
 
 /// The two agents of a trial.
 pub(crate) struct Apart<'a, 'b> {

@@ -4,13 +4,13 @@ use crate::RunError;
 use crate::connection::Connection;
 use crate::trial::{TrialEnd, UnderWay};
 use doors::started::Agreed;
+use machines::{Boot, Target};
 use model::{
     Arm, Build, Experiment, Kind, Load, Observe, Place, Problem, Scheduler, Side, TrialSpec,
     Warning, Workload,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use target::{Boot, Target};
 
 /// Findings about a target.
 #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 
 use crate::RunError;
 use crate::check::Looked;
+use machines::{Boot, Saved, Session, Target, TargetError};
 use model::printable::last_lines;
 use model::{
     Build, Calibration, Experiment, Fact, Load, Measurement, PROTOCOL_VERSION, Problem, Reply,
@@ -9,7 +10,6 @@ use model::{
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use target::{Boot, Saved, Session, Target, TargetError};
 
 /// Time between two looks at whether a wait was interrupted. Inside a trial every wake-up
 /// disturbs what is measured, so it is not more often than twice a second.

@@ -19,10 +19,10 @@ pub use missing::{find_unexplained, find_unmeasured};
 pub use pool::{Member, Pool};
 pub use run::{Options, Outcome, run_plan, says_budget_ended, says_of_budget};
 
+use machines::TargetError;
 use model::{PlannedTrial, Problem, Slo, Trial, Warning};
 use results::ResultsError;
 use schedule::Search;
-use target::TargetError;
 
 /// Events of a run, for whoever wants to show them.
 #[derive(Debug, Clone)]

@@ -21,6 +21,7 @@ use crate::mixing;
 use crate::pool::Member;
 use crate::trial::{TrialEnd, UnderWay, add_hidden, add_out_of_memory, by_our_clock, void_result};
 use crate::{Event, Progress, RunError};
+use machines::{Boot, Saved, Target, TargetError};
 use model::trace::WORST_FILE;
 use model::{
     Build, Calibration, Experiment, Fact, Machine, Place, Plan, PlannedTrial, Problem, Reset,
@@ -30,7 +31,6 @@ use results::{TrialFiles, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
-use target::{Boot, Saved, Target, TargetError};
 
 /// Longest rest of a machine that was put back to its snapshot, unless its arm takes longer.
 const MOST_REST_NS: u64 = 10_000_000_000;
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
             (Some(first), None) => drop(self.connect(first)?),
             (None, _) => {}
         }
-        let cpus = target::known_cpus(&self.experiment.target);
+        let cpus = machines::known_cpus(&self.experiment.target);
         let mut warnings = schedule::lasting_warnings(self.experiment, cpus);
         warnings.extend(self.target.warnings());
         self.writer.add_warnings(warnings.clone())?;

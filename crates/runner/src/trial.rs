@@ -4,13 +4,13 @@ use crate::RunError;
 use crate::connection::{Connection, LOOK, Patience, of_lost_agent, out_of_turn};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use machines::TargetError;
 use model::printable::last_lines;
 use model::{Evidence, KeptPiece, Reply, Request, TrialResult, TrialSpec, TrialState};
 use results::TrialFiles;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
-use target::TargetError;
 
 /// End of a trial, seen from here.
 pub(crate) enum TrialEnd {

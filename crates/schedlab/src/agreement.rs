@@ -38,7 +38,7 @@ impl Question<'_> {
 /// Things that a connection to the target starts: a command of a configuration of ssh, a program that is
 /// copied there. One line for each.
 pub fn started_by_connecting(target: &TargetSpec) -> Result<Vec<String>, CliError> {
-    let brought = target::starts_by_connecting(target).map_err(plan::PlanError::from)?;
+    let brought = machines::starts_by_connecting(target).map_err(plan::PlanError::from)?;
     let lines = brought.iter().map(|(how, what)| {
         let text = format!("connects to the target, {how} {what}");
         one_line(&text).into_owned()

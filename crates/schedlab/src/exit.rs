@@ -233,11 +233,11 @@ impl From<results::ResultsError> for CliError {
     }
 }
 
-impl From<target::TargetError> for CliError {
-    fn from(error: target::TargetError) -> Self {
+impl From<machines::TargetError> for CliError {
+    fn from(error: machines::TargetError) -> Self {
         match error {
-            target::TargetError::Unmet(problem) => CliError::Unmet(vec![problem]),
-            target::TargetError::Gone { ref tail, .. } => gone(&error, tail),
+            machines::TargetError::Unmet(problem) => CliError::Unmet(vec![problem]),
+            machines::TargetError::Gone { ref tail, .. } => gone(&error, tail),
             error => CliError::internal(error),
         }
     }
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_guest_that_is_gone_is_shown_with_the_last_lines_of_its_console() {
         let gone = |tail: &str| {
-            let error = target::TargetError::Gone {
+            let error = machines::TargetError::Gone {
                 why: "signal 9".to_owned(),
                 tail: tail.to_owned(),
             };

@@ -9,6 +9,7 @@ use crate::measure::{Run, default_dir, refuse_another};
 use crate::progress::Display;
 use crate::request::{Wanted, extend_experiment};
 use crate::targets;
+use machines::{Fleet, Host, MakeFleet, TargetError};
 use model::{Calibration, Experiment, Plan, Severity, Warning};
 use plan::PlanError;
 use results::fleet::FleetDir;
@@ -21,7 +22,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use target::{Fleet, Host, MakeFleet, TargetError};
 
 /// Between two questions for machines that will be lost.
 const LOOK: Duration = Duration::from_secs(5);
@@ -76,7 +76,8 @@ impl Several {
         let Some(wanted) = wanted else {
             return Ok((None, None, None));
         };
-        let Some(make) = target::find_fleet(&wanted.experiment.target).map_err(PlanError::from)?
+        let Some(make) =
+            machines::find_fleet(&wanted.experiment.target).map_err(PlanError::from)?
         else {
             return Ok((None, None, Some(wanted)));
         };
@@ -109,7 +110,7 @@ impl Several {
         )?;
         plan::check(&experiment)?;
         dir.extend_experiment(&experiment)?;
-        let make = target::find_fleet(&experiment.target).map_err(PlanError::from)?;
+        let make = machines::find_fleet(&experiment.target).map_err(PlanError::from)?;
         let make = make.ok_or_else(|| CliError::internal("its target is one machine"))?;
         Ok(Several {
             dir,

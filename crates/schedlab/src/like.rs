@@ -134,7 +134,7 @@ impl Shown {
     }
 
     fn target(&mut self, target: &TargetSpec) -> Result<(), PlanError> {
-        let entries = (target::find_def(target)?.shown)(target)?;
+        let entries = (machines::find_def(target)?.shown)(target)?;
         for (index, (what, text)) in entries.iter().enumerate() {
             self.entry(if index == 0 { 1 } else { 2 }, what, text);
         }

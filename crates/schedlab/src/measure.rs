@@ -9,6 +9,7 @@ use crate::request::{Wanted, extend_experiment};
 use crate::targets;
 use doors::started::Agreed;
 use doors::written::no_patience;
+use machines::{Host, Target};
 use model::{Build, Calibration, Experiment, Plan, Trial};
 use results::files::plain_name;
 use results::{FORMAT, Held, Manifest, ResultSet, ResultsError, RunState, Writer, read};
@@ -20,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use target::{Host, Target};
 
 pub struct Run {
     experiment: Experiment,
@@ -262,7 +262,7 @@ impl Run {
             record: self.boots.record.clone(),
             ..targets::host_of(wait, interrupted)?
         };
-        let mut target = target::make_target(&self.experiment.target, &host)?;
+        let mut target = machines::make_target(&self.experiment.target, &host)?;
         let mut progress = Display::new(&self.experiment, &self.plan, quiet);
         let shown = &mut |event: Event| {
             progress.show_event(&event);

@@ -277,12 +277,12 @@ impl Page {
 
     fn targets(&mut self) {
         self.heading("## Targets");
-        let rows = target::TARGETS.iter();
+        let rows = machines::TARGETS.iter();
         let rows: Vec<_> = rows
             .map(|t| vec![code(t.name), t.summary.to_owned()])
             .collect();
         self.table(&["`kind`", "meaning"], &rows);
-        for target in target::TARGETS.iter().filter(|t| !t.keys.is_empty()) {
+        for target in machines::TARGETS.iter().filter(|t| !t.keys.is_empty()) {
             self.heading(&format!("### `[target]` with `kind = \"{}\"`", target.name));
             self.keys(target.keys);
         }

@@ -4,12 +4,12 @@ use crate::args::{ExperimentArgs, WordArgs};
 use crate::exit::CliError;
 use crate::{complete, sources, targets};
 use doors::started::Agreed;
+use machines::{Expose, TargetDef};
 use model::{Calibration, Experiment, TargetSpec};
 use plan::{Document, Key, PlanError, Words};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use target::{Expose, TargetDef};
 
 /// An experiment.
 pub struct Wanted {
@@ -76,7 +76,7 @@ fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliError>
     if paths.is_empty() {
         return Ok(());
     }
-    let def = target::find_def(&experiment.target).map_err(PlanError::from)?;
+    let def = machines::find_def(&experiment.target).map_err(PlanError::from)?;
     let expose = can_expose(def)?;
     Ok(expose(&mut experiment.target, paths).map_err(PlanError::from)?)
 }
@@ -233,7 +233,7 @@ fn target_keys(args: &ExperimentArgs) -> Result<Vec<Key>, CliError> {
     };
     let kind = keys.first().and_then(|kind| kind.value.as_str());
     if let Some(def) =
-        target::find_by_name(kind.unwrap_or("local")).filter(|_| !args.expose.is_empty())
+        machines::find_by_name(kind.unwrap_or("local")).filter(|_| !args.expose.is_empty())
     {
         can_expose(def)?;
     }
@@ -256,9 +256,9 @@ fn short_form(text: &str, word: &str) -> Result<Vec<Key>, CliError> {
         Some((kind, value)) => (kind, Some(value)),
         None => (text, None),
     };
-    let def = target::find_by_name(kind).filter(|def| def.short.is_some() == value.is_some());
+    let def = machines::find_by_name(kind).filter(|def| def.short.is_some() == value.is_some());
     let def = def.ok_or_else(|| {
-        let forms = target::TARGETS.iter().map(|def| match def.short {
+        let forms = machines::TARGETS.iter().map(|def| match def.short {
             Some(key) => format!("{}:{}", def.name, key.to_uppercase()),
             None => def.name.to_owned(),
         });

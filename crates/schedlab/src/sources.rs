@@ -61,7 +61,7 @@ pub fn require_installed(experiment: &Experiment) -> Result<(), CliError> {
     // must be waited for. What a misspelt name lacks is its letters.
     let is_looked_at =
         experiment.target.is_local() && !crate::targets::is_in_use(&experiment.target)?;
-    let def = target::find_def(&experiment.target).map_err(PlanError::from)?;
+    let def = machines::find_def(&experiment.target).map_err(PlanError::from)?;
     if !(def.can)(&experiment.target)
         .map_err(PlanError::from)?
         .programs_of_here

@@ -9,6 +9,7 @@ use crate::request;
 use agent::Restored;
 use agent::machine_lock::{self, Lock, LockError};
 use doors::shown::Stream;
+use machines::{By, Host, Target};
 use model::printable::one_line;
 use model::{Problem, TargetSpec};
 use plan::PlanError;
@@ -19,7 +20,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use target::{By, Host, Target};
 
 /// A target that gives up what it starts when `interrupted` is set.
 pub fn target(
@@ -80,7 +80,7 @@ fn made(
     wait: WaitArgs,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Target>, CliError> {
-    Ok(target::make_target(spec, &host_of(wait, interrupted)?)?)
+    Ok(machines::make_target(spec, &host_of(wait, interrupted)?)?)
 }
 
 /// Whatever targets need of this machine, and the flag that ends what they start.
@@ -94,7 +94,7 @@ pub fn host_of(wait: WaitArgs, interrupted: &Arc<AtomicBool>) -> Result<Host, Cl
 
 /// The way in which this machine boots kernels of arms, where the target is that.
 pub fn reboots(spec: &TargetSpec) -> Option<By> {
-    target::local::reboot_way(spec).filter(|_| spec.is_local())
+    machines::local::reboot_way(spec).filter(|_| spec.is_local())
 }
 
 /// Refuses a run of which this process would not see the end.
@@ -110,7 +110,7 @@ pub fn stays_up(spec: &TargetSpec) -> Result<(), CliError> {
 
 /// The CPUs that a load may use there; empty where nobody knows them beforehand.
 pub fn cpus(spec: &TargetSpec) -> Vec<u32> {
-    match target::known_cpus(spec) {
+    match machines::known_cpus(spec) {
         Some(count) => (0..count).collect(),
         None if spec.is_local() => load::allowed_cpus(),
         None => Vec::new(),
@@ -154,7 +154,7 @@ pub fn tools() -> Result<tools::Cache, CliError> {
 
 /// A guest as experiments have it.
 pub fn vm_options() -> Result<vm::Options, CliError> {
-    Ok(target::vm::agent_options(&host()?)?)
+    Ok(machines::vm::agent_options(&host()?)?)
 }
 
 /// Variables that tell the agent where installed schedulers are.
@@ -177,7 +177,10 @@ pub fn made_ready(
     wait: WaitArgs,
     interrupted: &AtomicBool,
 ) -> Result<Option<Lock>, CliError> {
-    if !target::find_abilities(spec).map_err(PlanError::from)?.here {
+    if !machines::find_abilities(spec)
+        .map_err(PlanError::from)?
+        .here
+    {
         return Ok(None);
     }
     let lock = machine_lock_after(wait, interrupted)?;
@@ -187,7 +190,10 @@ pub fn made_ready(
 
 /// Is a run under way that one on this target would have to wait for?
 pub fn is_in_use(spec: &TargetSpec) -> Result<bool, CliError> {
-    if !target::find_abilities(spec).map_err(PlanError::from)?.here {
+    if !machines::find_abilities(spec)
+        .map_err(PlanError::from)?
+        .here
+    {
         return Ok(false);
     }
     match machine_lock::acquire() {

@@ -6,12 +6,12 @@ use crate::check::{needed_boot, only_arms_of};
 use crate::connection::{Connection, with_last_lines};
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
+use machines::{Boot, TargetError};
 use model::{
     Calibration, Load, Problem, Severity, Side, TrialResult, TrialSpec, TrialState, Workload,
 };
 use results::{TrialFiles, bound};
 use schedule::Search;
-use target::{Boot, TargetError};
 
 /// Table of the rates that a search tried, as its load names it.
 const TABLE: &str = "search.csv";

@@ -1,11 +1,11 @@
 //! What a run is given besides the experiment, and how it ends.
 
 use crate::pool::Member;
+use machines::{Restart, Target};
 use model::{Build, Calibration, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use target::{Restart, Target};
 
 /// Needs of a run besides the experiment.
 pub struct Options<'a> {

@@ -7,8 +7,8 @@ use super::Run;
 use crate::connection::Connection;
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
+use machines::Boot;
 use model::{Arm, PlannedTrial, Reset, TrialSpec, TrialState, Workload};
-use target::Boot;
 
 impl Run<'_> {
     /// A machine that goes on from the snapshot of this boot and workload, which is made where it

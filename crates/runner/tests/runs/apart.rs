@@ -1,11 +1,11 @@
 //! Loads on the controller, apart from their services on the target.
 
 use crate::place::{Place, experiment, took, wobble};
+use machines::fake::{FakeTarget, Fate};
 use model::{Better, Measurement, Part, Trial, TrialSpec};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use target::fake::{FakeTarget, Fate};
 
 /// An experiment whose load runs on the controller, on a target that is another machine.
 fn apart(load: impl FnMut(&TrialSpec) -> Fate + Send + 'static, target: FakeTarget) -> Vec<Trial> {

@@ -1,10 +1,10 @@
 //! Between the trials of two cells: pauses, and machines that are started anew for each workload.
 
 use crate::place::{Place, experiment, took};
+use machines::fake::FakeTarget;
 use model::{Experiment, Load, Reset, TargetSpec};
 use runner::{Event, Outcome};
 use std::sync::atomic::Ordering;
-use target::fake::FakeTarget;
 
 /// Two workloads, the first of which has two loads, over two blocks.
 fn two_workloads() -> Experiment {

@@ -1,9 +1,9 @@
 //! Calibrations: found once for a cell, or once for all loads of a workload.
 
 use crate::place::{Place, experiment, undecided};
+use machines::fake::FakeTarget;
 use model::Load;
 use results::read::read_calibrations;
-use target::fake::FakeTarget;
 
 /// Number of the calibration that each cell has.
 fn turns(target: FakeTarget) -> Vec<u64> {

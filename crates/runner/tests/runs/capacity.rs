@@ -1,11 +1,11 @@
 //! Loads that are shares of a highest rate, which is looked for before the first block.
 
 use crate::place::{Place, experiment, took, wobble};
+use machines::fake::{FakeTarget, Fate};
 use model::{Better, Experiment, Load, Measurement, ShareOfMax, Slo};
 use results::read::read_calibrations;
 use runner::{Event, RunError};
 use std::sync::{Arc, Mutex};
-use target::fake::{FakeTarget, Fate};
 
 const SLO: Slo = Slo {
     permille: 950,

@@ -1,11 +1,11 @@
 //! Arms with kernels of their own: boots, the record of each kernel, its proof.
 
 use crate::place::{Place, experiment, took, undecided};
+use machines::fake::FakeTarget;
 use model::{Experiment, Fact, PlannedTrial, Trial};
 use results::ResultSet;
 use runner::Outcome;
 use std::collections::BTreeSet;
-use target::fake::FakeTarget;
 
 #[test]
 fn a_trial_on_another_kernel_than_its_arm_says_is_void_with_both_names() {

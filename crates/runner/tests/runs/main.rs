@@ -15,11 +15,11 @@ mod reboots;
 mod resume;
 mod snapshots;
 
+use machines::fake::{FakeTarget, Fate};
 use model::{Problem, Trial, TrialState};
 use place::{Place, experiment, took, undecided, warnings, wobble};
 use results::ResultSet;
 use runner::{Event, RunError};
-use target::fake::{FakeTarget, Fate};
 
 #[test]
 fn a_clear_difference_ends_the_run_early() {

@@ -1,9 +1,9 @@
 //! Pilots, which come before the first block.
 
 use crate::place::{Place, experiment, took};
+use machines::fake::{FakeTarget, Fate};
 use model::{InPlace, Reset};
 use std::sync::{Arc, Mutex};
-use target::fake::{FakeTarget, Fate};
 
 #[test]
 fn no_trial_has_the_machine_of_a_pilot_where_the_target_resets() {

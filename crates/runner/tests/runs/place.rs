@@ -1,5 +1,7 @@
 //! Experiment over a fake target in a directory of its own.
 
+use machines::Target;
+use machines::fake::{FakeTarget, Fate};
 use model::{
     Arm, Better, Build, Experiment, Kind, Measurement, Observe, Plan, StopRule, TargetSpec, Trial,
     Workload,
@@ -11,8 +13,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use target::Target;
-use target::fake::{FakeTarget, Fate};
 
 pub fn experiment(arms: &[&str]) -> Experiment {
     Experiment {

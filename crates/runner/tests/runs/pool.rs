@@ -1,13 +1,13 @@
 //! Several machines that measure one experiment together.
 
 use super::place::{Place, experiment, took};
+use machines::fake::{FakeTarget, Fate};
 use model::{Experiment, Trial};
 use runner::{Event, Outcome, Pool, RunError};
 use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use target::fake::{FakeTarget, Fate};
 
 /// Trials of a machine, how its run ended, and its warnings.
 type End = (Vec<Trial>, Result<Outcome, RunError>, Vec<String>);

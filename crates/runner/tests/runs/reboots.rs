@@ -1,10 +1,10 @@
 //! Kernels that the machine of the run boots itself: a start for each boot.
 
 use crate::place::{Place, experiment, took, undecided};
+use machines::fake::{FakeTarget, Fate};
 use model::{Reset, Trial, TrialState};
 use results::{ResultSet, Writer, sample};
 use runner::Outcome;
-use target::fake::{FakeTarget, Fate};
 
 /// Two kernels, one with two arms, and two cells.
 fn place(blocks: u32) -> Place {

@@ -1,10 +1,10 @@
 //! Interrupted runs that go on: what is kept, measured again, or refused.
 
 use crate::place::{Place, experiment, took, undecided};
+use machines::fake::{FakeTarget, Fate};
 use model::{SchedulerBinary, Severity, Start, Trial};
 use results::ResultSet;
 use runner::{Outcome, RunError};
-use target::fake::{FakeTarget, Fate};
 
 #[test]
 fn an_interrupted_run_keeps_its_trials_and_resume_completes_the_same_plan() {

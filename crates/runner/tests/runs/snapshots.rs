@@ -1,9 +1,9 @@
 //! Trials that go on from a snapshot.
 
 use crate::place::{Place, experiment, took, wobble};
+use machines::fake::FakeTarget;
 use model::{Experiment, Reset, TrialSpec};
 use std::sync::{Arc, Mutex};
-use target::fake::FakeTarget;
 
 /// All trials of two arms in three blocks, and those before a snapshot, as the agents were told. An arm
 /// that is called slow takes a minute to be put in force.

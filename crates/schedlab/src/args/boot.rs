@@ -3,8 +3,8 @@
 use super::ExperimentArgs;
 use crate::output::Plain;
 use clap::{Args, Subcommand, ValueEnum};
+use machines::By;
 use std::path::PathBuf;
-use target::By;
 
 #[derive(Debug, Subcommand)]
 pub enum BootCommand {

@@ -463,7 +463,7 @@ fn boots_kernels(given: &ExperimentArgs) -> Result<(), CliError> {
     let mut unchanged = given.clone();
     unchanged.words.arms = vec!["default".to_owned()];
     let target = read_wanted(&unchanged)?.experiment.target;
-    let can = target::find_abilities(&target).map_err(PlanError::from)?;
+    let can = machines::find_abilities(&target).map_err(PlanError::from)?;
     match can.kernels && !can.reboots {
         true => Ok(()),
         false => Err(CliError::usage(

@@ -13,6 +13,7 @@ use crate::request::{Wanted, read_measurable, read_wanted};
 use crate::systemd::{self, quote_word, systemctl, unit};
 use crate::targets;
 use doors::started::{Agreed, tool_command};
+use machines::Restart;
 use model::{Experiment, Problem};
 use reboot::{By, FRUITLESS, Once, Record};
 use report::Table;
@@ -24,7 +25,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use target::Restart;
 
 /// Unit of a run that goes on across boots.
 pub const UNIT: &str = "schedlab-boot";
@@ -45,7 +45,7 @@ pub fn boot(command: &BootCommand) -> Result<ExitCode, CliError> {
                 }
                 say!(
                     "{}",
-                    target::kernel_feature(name, &reboot::running_release())
+                    machines::kernel_feature(name, &reboot::running_release())
                 );
                 Ok(ExitCode::SUCCESS)
             }
@@ -60,11 +60,11 @@ fn prepare(feature: &str, name: &str, by: By) -> Result<ExitCode, CliError> {
     let releases = reboot::installed_releases(root);
     let kernel = releases
         .iter()
-        .find(|release| target::kernel_feature(name, release) == feature);
+        .find(|release| machines::kernel_feature(name, release) == feature);
     let kernel = kernel.ok_or_else(|| {
         let features = releases
             .iter()
-            .map(|release| target::kernel_feature(name, release));
+            .map(|release| machines::kernel_feature(name, release));
         unmet(Problem {
             object: format!("feature {feature}"),
             what: "it is that of no kernel that is installed here".to_owned(),
@@ -89,7 +89,7 @@ pub fn next(args: &BootNextArgs) -> Result<ExitCode, CliError> {
                 .filter_map(|kernel| find(kernel).err())
                 .collect();
             if !rustix::process::geteuid().is_root() {
-                problems.push(target::needs_root("the user"));
+                problems.push(machines::needs_root("the user"));
             }
             output::json(&problems)?;
         }
@@ -139,7 +139,7 @@ fn begun_run() -> Result<Record, CliError> {
 fn require_root() -> Result<(), CliError> {
     match rustix::process::geteuid().is_root() {
         true => Ok(()),
-        false => Err(unmet(target::needs_root("this machine"))),
+        false => Err(unmet(machines::needs_root("this machine"))),
     }
 }
 

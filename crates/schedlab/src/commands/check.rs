@@ -9,13 +9,13 @@ use crate::progress::Steps;
 use crate::request::read_wanted;
 use crate::{sources, targets};
 use doors::started::{Agreed, Answer};
+use machines::Target;
 use model::printable::one_line;
 use model::{Experiment, Problem, Scheduler, Severity, Side, Warning};
 use schedulers::GitName;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use target::Target;
 
 pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let mut experiment = read_wanted(&args.experiment)?.experiment;
@@ -223,7 +223,7 @@ fn show(
     } = looked;
     let plan = schedule::plan_blocks(experiment);
     let mut all =
-        schedule::experiment_warnings(experiment, &plan, target::known_cpus(&experiment.target));
+        schedule::experiment_warnings(experiment, &plan, machines::known_cpus(&experiment.target));
     all.extend(warnings.iter().cloned());
     match args.format {
         Plain::Json => print_json(experiment, plan.cells.len(), problems, &all, not_started)?,

@@ -97,7 +97,7 @@ fn groups(what: Listing) -> Vec<Group> {
         }
         Listing::Workloads => vec![group("workloads", None, 12, workloads())],
         Listing::Targets => {
-            let all = target::TARGETS.iter();
+            let all = machines::TARGETS.iter();
             let all = all.map(|t| Entry {
                 json: json!({ "name": t.name, "summary": t.summary }),
                 ..Entry::new(t.name, t.summary, "name")

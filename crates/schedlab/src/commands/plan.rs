@@ -51,7 +51,7 @@ fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
     print_warnings(&schedule::experiment_warnings(
         experiment,
         plan,
-        target::known_cpus(&experiment.target),
+        machines::known_cpus(&experiment.target),
     ));
 }
 

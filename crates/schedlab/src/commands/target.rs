@@ -6,7 +6,7 @@ use crate::exit::{self, CliError};
 use crate::measure::interrupt_flag;
 use crate::output::{self, Plain};
 use crate::targets;
-use ::target::Looked;
+use machines::Looked;
 use model::{Check, CheckState};
 use std::process::ExitCode;
 

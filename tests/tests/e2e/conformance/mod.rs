@@ -4,15 +4,17 @@
 
 mod toy;
 
+use machines::conformance::check_conformance;
+use machines::{Host, Keys, TargetDef};
 use model::{Experiment, TargetSpec};
 use std::process::Command;
-use target::conformance::check_conformance;
-use target::{Host, Keys, TargetDef};
 use tests::{Sshd, alone, beside_others, schedlab, skipped};
 
-/// Targets of `target::TARGETS`, and one more in one file and one line.
-static TARGETS: &[(&TargetDef, &str)] =
-    &[(&target::local::DEF, "{}"), (&toy::DEF, "{shell = \"sh\"}")];
+/// Targets of `machines::TARGETS`, and one more in one file and one line.
+static TARGETS: &[(&TargetDef, &str)] = &[
+    (&machines::local::DEF, "{}"),
+    (&toy::DEF, "{shell = \"sh\"}"),
+];
 
 /// In the command line of the workload that is ended: no other process sleeps so long.
 const MARK: &str = "301.30103";
@@ -72,8 +74,8 @@ fn a_guest_does_what_a_target_must() {
     }
     let _turn = beside_others();
     let keys = Keys::parse("{kernel = \"debian:sid\", memory = \"768M\"}").expect("a table");
-    let spec = (target::vm::DEF.read)(keys).expect("a guest");
-    conforms(&target::vm::DEF, &spec);
+    let spec = (machines::vm::DEF.read)(keys).expect("a guest");
+    conforms(&machines::vm::DEF, &spec);
 }
 
 #[test]
@@ -82,8 +84,8 @@ fn a_machine_over_ssh_does_what_a_target_must() {
     let _turn = alone();
     let config = sshd.path("config");
     let keys = format!("{{host = \"lab\", config = \"{}\"}}", config.display());
-    let spec = (target::ssh::DEF.read)(Keys::parse(&keys).expect("a table"));
-    conforms(&target::ssh::DEF, &spec.expect("a machine"));
+    let spec = (machines::ssh::DEF.read)(Keys::parse(&keys).expect("a table"));
+    conforms(&machines::ssh::DEF, &spec.expect("a machine"));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! A target as small as they get: an agent that a shell starts.
 
+use machines::child::ChildSession;
+use machines::{Boot, Can, Host, Session, Target, TargetDef, TargetError};
 use model::KeyDef;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
-use target::child::ChildSession;
-use target::{Boot, Can, Host, Session, Target, TargetDef, TargetError};
 
 pub static DEF: TargetDef = TargetDef {
     name: "shell",

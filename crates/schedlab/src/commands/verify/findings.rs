@@ -220,11 +220,11 @@ impl Findings {
     /// The target has no keys but those that it reads.
     pub fn target(&mut self, results: &ResultSet) {
         let spec = &results.experiment.target;
-        match target::find_def(spec) {
+        match machines::find_def(spec) {
             Err(_) if results.experiment.import_source().is_some() => {}
             Err(error) => self.unknown.push(format!("experiment.json: {error}")),
             Ok(_) => {
-                let read = target::find_abilities(spec);
+                let read = machines::find_abilities(spec);
                 let wrong = read.err().map(|error| format!("experiment.json: {error}"));
                 self.wrong.extend(wrong);
             }

@@ -4,11 +4,11 @@
 #![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
+use machines::{Boot, Session, Target, TargetError};
 use model::{PROTOCOL_VERSION, Reply, Request};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use target::{Boot, Session, Target, TargetError};
 use vm::boot::Guest;
 use vm::frame::{Exec, Exit, Frame, FrameKind, Window};
 use vm::link::Output;
