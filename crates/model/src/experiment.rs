@@ -88,10 +88,8 @@ impl Experiment {
     }
 }
 
-/// The target of the trials: its name, and keys that only this target reads. The crate `target`
+/// The target of the trials: its name, and keys that only this target reads. The crate `machines`
 /// has the table of all targets, which says what each of them can.
-///
-/// The crate `target` has the table of all targets, which says what each of them can.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetSpec {
     kind: String,

@@ -104,8 +104,7 @@ pub struct Variant {
 }
 
 /// Kind of a workload, of a server or of an antagonist: its name, and parameters that only
-/// the kind understands (crate `load`). So results of a kind that this version does not know
-/// can be read.
+/// the kind understands. So results of a kind that this version does not know can be read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kind {
     #[serde(rename = "kind")]

@@ -1,6 +1,6 @@
 //! Workloads: the keys of `[[workload]]` that all kinds have, and the short form of the
 //! command line (`wakeup`, `hackbench:4`, `wakeup:50%,200%`). The keys of a kind are read
-//! by the kind itself, in the crate `load`.
+//! by the kind itself, which the catalogue names.
 
 use crate::client::{self, check_client};
 use crate::error::PlanError;

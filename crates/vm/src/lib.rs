@@ -3,7 +3,7 @@
 //! [`Vm`] finds the kernel, makes an initramfs with this very program as init, and
 //! boots it under QEMU with the host's files (or an image) as its root. Bytes to and from
 //! a program in the guest pass through a virtio serial port. What happens inside is in
-//! `init`. The crate `target` makes a place for trials of it.
+//! `init`. The crate `machines` makes a place for trials of it.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
