@@ -3,6 +3,7 @@
 use crate::arm::{ingredient, scheduler};
 use crate::collectors::def::{COLLECTORS, find};
 use crate::collectors::events;
+use crate::collectors::rare;
 use crate::collectors::trace;
 use crate::roles;
 use load::Job;
@@ -30,6 +31,7 @@ pub fn check(root: &Path, experiment: &Experiment, side: Side) -> Vec<Problem> {
     let collect = experiment.observe.collect.as_deref();
     let mut collectors = check_collectors(root, "experiment", collect);
     collectors.extend(check_trace(root, experiment));
+    collectors.extend(rare::require(root, &experiment.observe.events));
     let mut problems: Vec<Problem> = Vec::new();
     for problem in collectors
         .into_iter()

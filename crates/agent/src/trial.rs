@@ -4,7 +4,7 @@ use crate::arm::hypervisor;
 use crate::arm::ingredient::{self, Change};
 use crate::collectors::def::Start;
 use crate::collectors::events::RoleEvents;
-use crate::collectors::{self, Collectors, trace};
+use crate::collectors::{self, Collectors, rare, trace};
 use crate::error::AgentError;
 use crate::fence::Fence;
 use crate::guard::GuardKeeper;
@@ -21,13 +21,13 @@ use crate::window::interrupted_stop;
 use crate::written::Files;
 use crate::{counters, files, settle};
 use collect::tasks::Pid;
-use load::{Driver, GroupAt, Job, Launch, Output, Worst};
+use load::{Driver, GroupAt, Job, Launch, Output, Parsed, Worst};
 use model::printable::last_lines;
 use model::stack::LOAD;
 use model::trace::WORST_FILE;
 use model::{
-    Arm, Evidence, KEEP_LIMIT_BYTES, Measurement, Part, Reply, Request, Severity, TrialResult,
-    TrialSpec, TrialState, Warning, WorstTrace,
+    Arm, Evidence, Happened, KEEP_LIMIT_BYTES, Measurement, Part, Reply, Request, Severity,
+    TrialResult, TrialSpec, TrialState, Warning, WorstTrace,
 };
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -143,6 +143,7 @@ pub struct Trial<'a, 'c> {
     started_unix_ns: u64,
     metrics: Vec<Measurement>,
     trace: Option<WorstTrace>,
+    happened: Vec<Happened>,
     /// Parts of the result, where arms take turns.
     pub of_arms: Vec<OfArm>,
 }
@@ -185,6 +186,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             changes: ingredient::make_changes(&spec.arm, &spec.workload),
             metrics: Vec::new(),
             trace: None,
+            happened: Vec::new(),
             of_arms: Vec::new(),
             warnings,
             collectors: Collectors::default(),
@@ -209,6 +211,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             seed: spec.seed,
             handicap_percent: spec.arm.handicap_percent,
             watch: trace::watched_log(spec),
+            bounds: rare::bounds(&spec.observe.events),
             turns: spec.turns.as_ref().map(|taking| taking.turns.clone()),
             handicaps: handicaps(spec),
             guests: hypervisor::place(&spec.arm),
@@ -258,6 +261,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         let counters = self.attend_load()?;
         self.prove()?;
         let collected = self.collect(&counters);
+        self.count_events(&Parsed::default());
         self.metrics = counters::merge(counters, collected);
         Ok(())
     }
@@ -480,6 +484,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             interrupt: self.context.interrupt,
         };
         self.collectors.prepare(&wanted, scheduler, start);
+        self.collectors.count_events(&self.spec.observe.events);
         self.until = Instant::now() + limit;
     }
 
@@ -524,6 +529,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             return Err(failed_with("the workload", output));
         }
         let parsed = driver.parse(job, output).map_err(Stop::Failed)?;
+        self.count_events(&parsed);
         for file in parsed.files {
             (self.context.say)(Reply::File { file });
         }
@@ -538,6 +544,13 @@ impl<'a, 'c> Trial<'a, 'c> {
         collected.extend(self.collectors.with_load(&parsed.metrics));
         self.metrics = counters::merge(parsed.metrics, [counters, collected].concat());
         Ok(())
+    }
+
+    fn count_events(&mut self, parsed: &Parsed) {
+        let window = [self.window_ns.0, self.window_ns.1];
+        let (happened, warning) = self.collectors.find_happened(parsed, window);
+        self.happened = happened;
+        self.warnings.extend(warning);
     }
 
     fn keep_trace(&mut self, worst: Option<&Worst>, log: &str) {
@@ -696,6 +709,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             for_good,
             trace: self.trace.filter(|_| counts),
             windows: None,
+            events: if counts { self.happened } else { Vec::new() },
         }
     }
 }

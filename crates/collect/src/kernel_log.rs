@@ -24,7 +24,15 @@ impl KernelLog {
 
     /// Messages since the last call that contain `needle`; all contain the empty one.
     pub fn lines_with(&mut self, needle: &str) -> Vec<String> {
-        let mut lines = Vec::new();
+        let records = self
+            .records_that(|message| message.contains(needle))
+            .records;
+        records.into_iter().map(|record| record.message).collect()
+    }
+
+    /// Messages since the last call that are wanted, with their moments.
+    pub fn records_that(&mut self, is_wanted: impl Fn(&str) -> bool) -> Found {
+        let mut found = Found::default();
         // A record is given whole or not at all, and has at most about 1 KiB.
         let mut record = [0u8; 8192];
         loop {
@@ -32,19 +40,44 @@ impl KernelLog {
                 Ok(0) => break,
                 Ok(n) => {
                     let text = String::from_utf8_lossy(&record[..n]);
-                    lines.extend(
-                        message(&text)
-                            .filter(|m| m.contains(needle))
-                            .map(str::to_owned),
-                    );
+                    let record = parse_record(&text);
+                    let wanted = record.filter(|record| is_wanted(&record.message));
+                    found.records.extend(wanted);
                 }
                 // Records were overwritten before they were read: go on with the next.
-                Err(Errno::PIPE) | Err(Errno::INTR) => {}
+                Err(Errno::PIPE) => found.lost = true,
+                Err(Errno::INTR) => {}
                 Err(_) => break,
             }
         }
-        lines
+        found
     }
+}
+
+/// Records of the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Those that are wanted, in their order.
+    pub records: Vec<Record>,
+    /// Some were overwritten before they were read.
+    pub lost: bool,
+}
+
+/// A record of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Moment by the clock of the log, which is within a tick of CLOCK_MONOTONIC; 0 where it says none.
+    pub at_us: u64,
+    /// First line.
+    pub message: String,
+}
+
+fn parse_record(text: &str) -> Option<Record> {
+    let at_us = text.split(',').nth(2).and_then(|at| at.parse().ok());
+    Some(Record {
+        at_us: at_us.unwrap_or(0),
+        message: message(text)?.to_owned(),
+    })
 }
 
 /// `priority,sequence,time,flags;message`, then lines of details.
@@ -64,6 +97,8 @@ mod tests {
             Some("sched_ext: BPF scheduler \"x\" disabled (runnable task stall)")
         );
         assert_eq!(message("garbage"), None);
+        let read = parse_record(record).map(|record| record.at_us);
+        assert_eq!((read, parse_record("garbage")), (Some(567_890), None));
     }
 
     #[test]

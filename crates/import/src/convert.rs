@@ -278,6 +278,7 @@ fn trial(place: &PlannedTrial, run: &Run, cell: &str) -> (Trial, TrialFiles) {
             for_good: false,
             trace: None,
             windows: None,
+            events: Vec::new(),
         },
     };
     let mut texts = vec![TrialFile {

@@ -9,6 +9,8 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod events;
+
 pub use model::Better;
 pub use stats::{Judgement, Params, Verdict};
 

@@ -49,6 +49,7 @@ impl Figures {
         }
         let what = format!("{} latency", name.replace('-', " "));
         let text = recording.interval_log(&what, self.opened)?;
+        self.parsed.late.extend(recording.late_values(name));
         self.parsed.worst = self.parsed.worst.or(recording.worst_value());
         let name = format!("{name}.hlog");
         self.parsed.files.push(TrialFile { name, text });

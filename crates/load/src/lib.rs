@@ -16,6 +16,7 @@ pub mod guests;
 pub mod keys;
 pub mod kind;
 pub mod latch;
+pub mod late;
 pub mod latency;
 mod native;
 pub mod options;
@@ -78,6 +79,9 @@ pub struct Job {
     /// The log whose worst value is watched, one of [`KindDef::watched`]; `None`: nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<String>,
+    /// Bounds of logs, among [`KindDef::watched`], beyond which latencies are events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<late::Bound>,
     /// Turns of arms that change places while the load runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
@@ -144,6 +148,7 @@ impl Job {
             handicap_percent: 0.0,
             server: None,
             watch: None,
+            bounds: Vec::new(),
             turns: None,
             guests: None,
             groups: Vec::new(),
@@ -297,6 +302,9 @@ pub struct Parsed {
     /// The worst value of the log that was watched; `None` where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<Worst>,
+    /// Latencies beyond the bounds of the job, by log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<late::LateLog>,
     /// Figures of each turn, where arms took turns; the values of `metrics` mean nothing then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<TurnFigures>,

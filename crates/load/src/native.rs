@@ -16,6 +16,7 @@ fn run(stdin: impl Read + Send + 'static, stdout: impl Write) -> Result<(), Nati
     if let Some(log) = &job.watch {
         crate::worst::watch(log);
     }
+    crate::late::watch_bounds(&job.bounds);
     let driver = driver(&job.workload.kind).map_err(NativeError::BadJob)?;
     let parsed = driver.generate(&job, &mut phases)?;
     phases.result(&parsed)

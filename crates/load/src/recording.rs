@@ -5,6 +5,7 @@
 //! was finished inside the window, in the interval in which it was finished.
 
 use crate::by_turn::ByTurn;
+use crate::late::{Late, LateLog};
 use crate::stalls::Stalls;
 use crate::sys;
 use crate::worst::{self, At, Worst};
@@ -52,6 +53,8 @@ pub struct Recorder {
     stalls: Stalls,
     /// The worst value so far, where it is watched.
     worst: Option<(At, Worst)>,
+    /// Values beyond a bound, where there is one.
+    late: Option<Late>,
     /// Values by turn, where arms take turns; then the intervals stay empty.
     by_turn: Option<ByTurn>,
 }
@@ -73,6 +76,7 @@ impl Recorder {
             intervals,
             stalls: Stalls::none(),
             worst: None,
+            late: None,
             by_turn: None,
         })
     }
@@ -90,9 +94,10 @@ impl Recorder {
         self
     }
 
-    /// Watches the worst value, if that of this log is wanted.
+    /// Watches the worst value, if that of this log is wanted, and those beyond a bound.
     pub fn watched_as(mut self, log: &str, at: At) -> Self {
         self.worst = worst::is_watched(log).then_some((at, Worst::default()));
+        self.late = Late::of_log(log);
         self
     }
 
@@ -155,6 +160,9 @@ impl Recorder {
         if let Some(histogram) = self.intervals.get_mut(index) {
             histogram.saturating_record(value_ns);
             self.stalls.record_latency(at_ns, value_ns);
+            if let Some(late) = &mut self.late {
+                late.record_value(at_ns - self.window.begin_ns, value_ns);
+            }
             if let Some((at, worst)) = &mut self.worst
                 && value_ns > worst.took_ns
             {
@@ -210,6 +218,7 @@ pub struct Recording {
     total: Histogram<u32>,
     stalls: Stalls,
     worst: Option<Worst>,
+    late: Option<Late>,
 }
 
 impl Recording {
@@ -222,6 +231,7 @@ impl Recording {
             mut intervals,
             mut stalls,
             worst,
+            mut late,
             ..
         } = recorders.next()?;
         let mut worst = worst.map(|(_, worst)| worst);
@@ -230,6 +240,9 @@ impl Recording {
                 *into += from;
             }
             stalls.merge_from(&other.stalls);
+            if let Some((late, others)) = late.as_mut().zip(other.late) {
+                late.merge_from(others);
+            }
             let others = other.worst.map(|(_, worst)| worst);
             worst = worst.into_iter().chain(others).max_by_key(|w| w.took_ns);
         }
@@ -241,7 +254,14 @@ impl Recording {
             total,
             stalls,
             worst,
+            late,
         })
+    }
+
+    /// Values beyond the bound of this log, where it has one.
+    pub(crate) fn late_values(&self, log: &str) -> Option<LateLog> {
+        let late = self.late.clone()?;
+        Some(late.into_log(log, self.count()))
     }
 
     /// Number of values that were counted in the window.

@@ -222,6 +222,7 @@ impl FakeSession {
             for_good,
             trace: None,
             windows: None,
+            events: Vec::new(),
         };
         let is_ok = result.state == TrialState::Ok;
         let ended = Reply::Trial {

@@ -2,6 +2,7 @@
 
 use crate::arm::Arm;
 use crate::check::Invalid;
+use crate::event::RareEvent;
 use crate::trace::Tracing;
 use crate::workload::Workload;
 use serde::de::DeserializeOwned;
@@ -52,6 +53,9 @@ pub struct Observe {
     /// Trace that each trial keeps; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Tracing>,
+    /// Rare events that are counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<RareEvent>,
 }
 
 impl Observe {

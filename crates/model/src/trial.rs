@@ -1,5 +1,6 @@
 //! A trial: one measured execution of one arm in one cell, and what came of it.
 
+use crate::event::Happened;
 use crate::evidence::Evidence;
 use crate::metric::Measurement;
 use crate::problem::Warning;
@@ -86,6 +87,9 @@ pub struct TrialResult {
     /// Windows of the arm, where it took turns with others in one process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<Windows>,
+    /// Rare events that the experiment counts, each once, with their exposure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Happened>,
 }
 
 /// `trial.json`: a trial with its place in the plan.
@@ -121,6 +125,11 @@ impl Trial {
     /// back while a run goes on.
     pub fn order_key(&self) -> (u32, u32, u32) {
         (self.start, self.place.index, self.attempt)
+    }
+
+    /// Events of this name; `None` where they were not counted.
+    pub fn find_event(&self, name: &str) -> Option<&Happened> {
+        self.result.events.iter().find(|e| e.name == name)
     }
 
     /// Value of the metric of this name; `None` where it was not measured.

@@ -7,6 +7,7 @@
 use crate::antagonist::check_antagonists;
 use crate::arm::check_arm;
 use crate::error::PlanError;
+use crate::event::check_events;
 use crate::name::{check_name, check_shows};
 use crate::server::check_server;
 use crate::stack::check_services;
@@ -45,6 +46,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     }
     turns::check_arms(experiment)?;
     check_trace(experiment)?;
+    check_events(experiment)?;
     check_cells(experiment)
 }
 

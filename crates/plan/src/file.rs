@@ -3,6 +3,7 @@
 use crate::arm::{parse_arm_for, read_arms, usual_role};
 use crate::build::{complete, with_aa};
 use crate::error::PlanError;
+use crate::event::FileEvent;
 use crate::spread::Spread;
 use crate::stop::FileStop;
 use crate::table::{Places, Value, items, own_keys, take_key, take_kind};
@@ -42,6 +43,7 @@ pub(crate) struct FileExperiment {
     collect: Option<Vec<String>>,
     perf: Option<Vec<String>>,
     trace: Option<Spanned<String>>,
+    event: Option<Vec<FileEvent>>,
     pause: Option<Duration>,
     /// Read as the key of each workload that has none of its own.
     #[serde(rename = "in-place")]
@@ -51,7 +53,12 @@ pub(crate) struct FileExperiment {
 impl FileExperiment {
     /// Puts the keys that are there in place of those of the experiment.
     fn lay_over(self, experiment: &mut Experiment) -> Result<(), PlanError> {
+        let events = self.event.map(|events| {
+            let read = |event: FileEvent| event.into_event(&experiment.workloads);
+            events.into_iter().map(read).collect::<Result<_, _>>()
+        });
         let observe = &mut experiment.observe;
+        set(&mut observe.events, events.transpose()?);
         set(&mut experiment.name, self.name);
         set(&mut experiment.question, self.question.map(Some));
         set(&mut experiment.seed, self.seed);

@@ -16,6 +16,7 @@ mod client;
 mod condition;
 mod document;
 mod error;
+mod event;
 mod file;
 mod grid;
 mod loads;

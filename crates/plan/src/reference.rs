@@ -17,8 +17,8 @@ pub struct TableDef {
 
 /// All tables but those of a target and the keys of one kind of workload, server or antagonist.
 pub const TABLES: &[TableDef] = &[
-    EXPERIMENT, STOP, ARM, POLICY, WORKLOAD, LOADS, CLIENT, SERVER, SERVICE, READY, ANTAGONIST,
-    ROLE, PLACEMENT,
+    EXPERIMENT, STOP, EVENT, ARM, POLICY, WORKLOAD, LOADS, CLIENT, SERVER, SERVICE, READY,
+    ANTAGONIST, ROLE, PLACEMENT,
 ];
 
 const EXPERIMENT: TableDef = TableDef {
@@ -84,6 +84,12 @@ const EXPERIMENT: TableDef = TableDef {
         ),
         KeyDef::new("stop", "table", "", "Rule that ends the run."),
         KeyDef::new(
+            "event",
+            "list of tables",
+            "",
+            "Rare events that are counted in each trial.",
+        ),
+        KeyDef::new(
             "target",
             "table",
             "this machine",
@@ -100,6 +106,42 @@ const EXPERIMENT: TableDef = TableDef {
             "list of tables",
             "needed",
             "Workloads, each under every arm.",
+        ),
+    ],
+};
+
+const EVENT: TableDef = TableDef {
+    header: "[[event]]",
+    text: "An event that should be rare, counted in each trial and compared by its rate. Choose its bound \
+           before there are results.",
+    keys: &[
+        KeyDef::new(
+            "when",
+            "event",
+            "needed",
+            "`ejected` (the kernel threw the sched_ext scheduler out), `error_exit` (it ended by itself), \
+             `request > 100ms`, `wakeup > 10ms`, `lateness > 5ms` (latencies of native loads), `stall > 100ms` \
+             (a runnable task did not run for so long), `failed_request`, `oom_kill`, or \
+             `kernel_log = REGEX` (a line of the kernel's log).",
+        ),
+        KeyDef::new("name", "text", "the text of `when`", "Name in reports."),
+        KeyDef::new(
+            "cluster",
+            "duration",
+            "`\"1s\"`",
+            "Time after an event in which further ones belong to it.",
+        ),
+        KeyDef::new(
+            "same-within",
+            "number above 1",
+            "",
+            "Ratio of rates within which arms count as the same.",
+        ),
+        KeyDef::new(
+            "same-below",
+            "rate, `\"0.1/min\"`",
+            "",
+            "Rate below which arms count as the same, whatever the ratio.",
         ),
     ],
 };
@@ -669,7 +711,9 @@ const PLACEMENT: TableDef = TableDef {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{antagonist, arm, client, file, grid, loads, placement, server, spread, stack};
+    use crate::{
+        antagonist, arm, client, event, file, grid, loads, placement, server, spread, stack,
+    };
     use crate::{stop, workload};
     use agent::arm::ingredient::INGREDIENTS;
     use load::Keys;
@@ -698,6 +742,7 @@ mod tests {
     fn every_key_of_a_struct_is_described() {
         let own = key::accepted_keys::<file::FileExperiment>();
         assert_described(&EXPERIMENT, own.iter().chain(&file::TAKEN));
+        assert_described(&EVENT, key::accepted_keys::<event::FileEvent>());
         assert_described(&STOP, key::accepted_keys::<stop::FileStop>());
         assert_described(&LOADS, key::accepted_keys::<loads::Table>());
         let server = key::accepted_keys::<server::FileServer>();

@@ -208,6 +208,9 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
     }
     match experiment.observe.trace {
         Some(_) => wrong("a trace is of one arm, not of arms that take turns".to_owned()),
+        None if !experiment.observe.events.is_empty() => {
+            wrong("rare events are counted in trials that are processes of their own".to_owned())
+        }
         None => Ok(()),
     }
 }

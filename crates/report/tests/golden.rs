@@ -36,6 +36,21 @@ fn the_terminal_shows_the_answer_first() {
 }
 
 #[test]
+fn an_arm_that_is_faster_and_thrown_out_is_both_in_the_head_and_in_a_section() {
+    let (_dir, results) = stored(&synthetic::thrown_out());
+    let table = Table::from_results(&results);
+    let text = rendered("text", &table, &results, &Options::default());
+    assert!(text.contains("batch is faster and worse: "), "{text}");
+    assert!(text.contains("but thrown out"), "{text}");
+    assert!(text.contains("default never was"), "{text}");
+    for format in ["text", "markdown", "html", "json", "events"] {
+        let page = rendered(format, &table, &results, &Options::default());
+        assert!(page.contains("ejected"), "{format}: {page}");
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
 fn the_terminal_shows_everything_when_asked() {
     insta::assert_snapshot!(text(&synthetic::quickstart(), everything(100)));
 }
@@ -162,6 +177,7 @@ fn json_has_the_shape_that_its_schema_promises() {
         synthetic::one_arm(),
         synthetic::few_blocks(1),
         grid_of_rates(),
+        synthetic::thrown_out(),
     ];
     for scenario in scenarios {
         let json = serde_json::from_str(&report(&scenario, "json")).unwrap();

@@ -241,6 +241,7 @@ pub(crate) mod tests {
                 for_good: false,
                 trace: None,
                 windows: None,
+                events: Vec::new(),
             },
         }
     }

@@ -89,6 +89,7 @@ fn trial(index: u32, attempt: u32) -> Trial {
             for_good: false,
             trace: None,
             windows: None,
+            events: Vec::new(),
         },
     }
 }

@@ -270,6 +270,7 @@ pub fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialRe
         for_good: false,
         trace: None,
         windows: None,
+        events: Vec::new(),
     }
 }
 

@@ -254,6 +254,10 @@ pub struct WordArgs {
     /// LLC-load-misses,sched:sched_wakeup
     #[arg(long, value_name = "EVENT", value_delimiter = ',')]
     pub perf: Vec<String>,
+    /// A rare event that is counted and compared by its rate: 'request > 100ms', 'stall > 50ms', ejected,
+    /// failed_request, oom_kill, 'kernel_log = REGEX'
+    #[arg(long, value_name = "EVENT")]
+    pub event: Vec<String>,
     /// Run on another machine: ssh:HOST, ssh:USER@HOST, slurm:PARTITION
     #[arg(
         long,
@@ -382,7 +386,9 @@ pub struct WaitArgs {
 pub enum FailOn {
     /// An arm is worse than the baseline
     Regression,
-    /// That, or a comparison that decides is not decided
+    /// That, or it has more of a rare event
+    Events,
+    /// An arm is worse, or a comparison that decides is not decided
     Unknown,
 }
 

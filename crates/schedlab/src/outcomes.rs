@@ -43,4 +43,5 @@ pub const TEXT: &str = "\
 Where a finding and something that was not measured meet, the finding counts: 5 and not 4. The reason of each 4 is on \
 standard error.
 `run --fail-on` ends as `report --fail-on` would with the same results; an interrupted run ends with 130 all the same.
+`--fail-on events` ends as `--fail-on regression`, and with 5 also where an arm has more of a rare event.
 `gate` and `compare` look at both runs, so a stored run that is not whole gives 4, too.";

@@ -131,7 +131,7 @@ fn words(args: &ExperimentArgs) -> Result<Words, CliError> {
         ("--turn", "workload.turn", json!(words.turn)),
         ("--washout", "workload.washout", json!(words.washout)),
     ];
-    let mut keys = [keys(args), given(options)].concat();
+    let mut keys = [keys(args), given(options), events(&words.event)].concat();
     keys.extend(target_keys(args)?);
     Ok(Words {
         arms: arms(words)?,
@@ -143,6 +143,17 @@ fn words(args: &ExperimentArgs) -> Result<Words, CliError> {
         beside: words.beside.clone(),
         keys,
     })
+}
+
+/// The events as they were typed, as one key.
+fn events(typed: &[String]) -> Vec<Key> {
+    let words: Vec<String> = typed
+        .iter()
+        .map(|event| format!("--event '{event}'"))
+        .collect();
+    let tables: Vec<Value> = typed.iter().map(|event| json!({ "when": event })).collect();
+    let key = Key::of_word(&words.join(" "), "event", tables);
+    (!typed.is_empty()).then_some(key).into_iter().collect()
 }
 
 /// The options that take the place of keys of a file, also of one that was written elsewhere.

@@ -177,29 +177,20 @@ pub fn judge(blocks: &[Block], limits: &Limits) -> Judgement {
             called = Some((looks.side(), at));
         }
     }
-    let decision = same.or(called);
-    let verdict = decision.map_or(Verdict::Unknown, |(verdict, _)| verdict);
-    let upheld = match verdict {
-        Verdict::Unknown => true,
-        Verdict::Same => looks.is_same(blocks, limits),
-        called => looks.is_different(limits) && looks.side() == called,
+    looks.into_judgement(blocks, limits, same.or(called))
+}
+
+/// The judgement of one look at all blocks together, of runs that have ended each for itself.
+pub fn judge_at_end(blocks: &[Block], limits: &Limits) -> Judgement {
+    let mut looks = Looks::new(limits);
+    blocks.iter().for_each(|block| looks.push(block));
+    let verdict = match (looks.is_same(blocks, limits), looks.is_different(limits)) {
+        (true, _) => Some(Verdict::Same),
+        (false, true) => Some(looks.side()),
+        (false, false) => None,
     };
-    let (low, high) = confidence_sequence(blocks, limits.alpha);
-    Judgement {
-        verdict,
-        e_value: saturating_exp(looks.evidence.ln_e()),
-        ratio: looks.ratio(),
-        baseline: looks.baseline,
-        arm: looks.arm,
-        low,
-        high,
-        blocks: u32::try_from(blocks.len()).unwrap_or(u32::MAX),
-        decided_at: decision.map(|(_, at)| at),
-        upheld,
-        blocks_needed: (verdict == Verdict::Unknown || !upheld)
-            .then(|| blocks_needed(blocks, limits.alpha))
-            .flatten(),
-    }
+    let all = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
+    looks.into_judgement(blocks, limits, verdict.map(|verdict| (verdict, all)))
 }
 
 /// Knowledge after some blocks.
@@ -229,6 +220,38 @@ impl Looks {
         self.evidence.push_shifted(block, 0.0);
         for (end, evidence) in self.ends.iter_mut().flatten() {
             evidence.push_shifted(block, *end);
+        }
+    }
+
+    /// The judgement with this verdict and the block that brought it.
+    fn into_judgement(
+        self,
+        blocks: &[Block],
+        limits: &Limits,
+        decision: Option<(Verdict, u32)>,
+    ) -> Judgement {
+        let verdict = decision.map_or(Verdict::Unknown, |(verdict, _)| verdict);
+        let upheld = match verdict {
+            Verdict::Unknown => true,
+            Verdict::Same => self.is_same(blocks, limits),
+            called => self.is_different(limits) && self.side() == called,
+        };
+        let (low, high) = confidence_sequence(blocks, limits.alpha);
+        let is_open = verdict == Verdict::Unknown || !upheld;
+        Judgement {
+            verdict,
+            e_value: saturating_exp(self.evidence.ln_e()),
+            ratio: self.ratio(),
+            baseline: self.baseline,
+            arm: self.arm,
+            low,
+            high,
+            blocks: u32::try_from(blocks.len()).unwrap_or(u32::MAX),
+            decided_at: decision.map(|(_, at)| at),
+            upheld,
+            blocks_needed: is_open
+                .then(|| blocks_needed(blocks, limits.alpha))
+                .flatten(),
         }
     }
 

@@ -6,11 +6,14 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod events;
 mod figures;
 mod scenario;
 
 pub use figures::Figures;
-pub use scenario::{Effect, Scenario, few_blocks, many, one_arm, quickstart};
+pub use scenario::{
+    Effect, EventRate, Scenario, few_blocks, many, one_arm, quickstart, thrown_out,
+};
 
 use figures::Noise;
 use model::{
@@ -98,6 +101,8 @@ fn measured(scenario: &Scenario, planned: &PlannedTrial, attempt: u32) -> (Trial
     let mut trial = excluded(scenario, planned, attempt, TrialState::Ok);
     trial.result.metrics = figures.metrics;
     trial.result.warnings = figures.warnings;
+    let chance = rng(scenario.experiment.seed ^ 0x5A5A, u64::from(planned.index));
+    events::count(scenario, &mut trial, chance);
     (trial, figures.files)
 }
 
@@ -128,6 +133,7 @@ fn excluded(scenario: &Scenario, planned: &PlannedTrial, attempt: u32, state: Tr
             for_good: false,
             trace: None,
             windows: None,
+            events: Vec::new(),
         },
     }
 }

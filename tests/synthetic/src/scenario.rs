@@ -1,7 +1,9 @@
 //! Arms that were compared, and the truth about them.
 
 use crate::plan;
-use model::{Arm, Cell, Experiment, Load, Plan, Severity, System, TrialState, Warning};
+use model::{
+    Arm, Cell, Experiment, Load, Plan, RareEvent, Severity, System, TrialState, Warning, When,
+};
 use std::collections::BTreeMap;
 
 /// A run and its truth.
@@ -19,10 +21,23 @@ pub struct Scenario {
     pub failed_attempts: Vec<(u32, TrialState)>,
     /// True effects; an arm without one in a cell is as the baseline.
     pub effects: Vec<Effect>,
+    /// True rates of events; an event of the experiment without one never happens.
+    pub event_rates: Vec<EventRate>,
     /// Samples in the histograms of a trial.
     pub samples: u32,
     /// Intervals in each histogram log.
     pub intervals: u32,
+}
+
+/// True rate of an event under an arm.
+#[derive(Debug, Clone)]
+pub struct EventRate {
+    /// Name of the event.
+    pub event: &'static str,
+    /// Name of the arm.
+    pub arm: &'static str,
+    /// Events a minute.
+    pub per_minute: f64,
 }
 
 /// True ratio of an arm to the baseline.
@@ -62,6 +77,7 @@ pub fn quickstart() -> Scenario {
             ),
         ],
         effects: quickstart_effects(),
+        event_rates: Vec::new(),
         experiment,
         samples: 4000,
         intervals: 2,
@@ -116,6 +132,52 @@ fn quickstart_warnings() -> Vec<Warning> {
             "",
         ),
     ]
+}
+
+/// An arm that is faster in hackbench and whose scheduler is thrown out six times a minute; requests beyond a
+/// bound come as often under both arms.
+pub fn thrown_out() -> Scenario {
+    let mut scenario = quickstart();
+    let experiment = &mut scenario.experiment;
+    experiment.name = "thrown-out".to_owned();
+    experiment.question = None;
+    experiment.aa_arm = None;
+    experiment.arms.truncate(2);
+    experiment.workloads.remove(0);
+    experiment.observe.events = vec![
+        event("ejected", When::Ejected),
+        event(
+            "request > 100ms",
+            When::Latency {
+                log: "request".to_owned(),
+                beyond_ns: 100_000_000,
+            },
+        ),
+    ];
+    let rate = |event, arm, per_minute| EventRate {
+        event,
+        arm,
+        per_minute,
+    };
+    scenario.event_rates = vec![
+        rate("ejected", "batch", 6.0),
+        rate("request > 100ms", "default", 12.0),
+        rate("request > 100ms", "batch", 12.0),
+    ];
+    scenario.plan = plan_of(&scenario.experiment, 40);
+    scenario.failed_attempts.clear();
+    scenario.warnings.clear();
+    scenario
+}
+
+fn event(name: &str, when: When) -> RareEvent {
+    RareEvent {
+        name: name.to_owned(),
+        when,
+        cluster_ns: 1_000_000,
+        same_within: None,
+        same_below_per_sec: None,
+    }
 }
 
 /// One arm alone: nothing to compare.

@@ -15,6 +15,7 @@ mod conformance;
 mod daemons;
 mod doctor;
 mod documentation;
+mod events;
 mod experiments;
 mod faults;
 mod first_process;

@@ -11,6 +11,7 @@ mod distances;
 mod energy;
 pub mod events;
 mod hardware;
+pub mod rare;
 mod runqueue;
 mod schedstat;
 mod selection;
@@ -24,8 +25,8 @@ pub use selection::{Cost, Costs, MOST, costs_file, wanted_collectors};
 use attendants::{AttendantTimes, Attendants};
 use collect::tasks::Pid;
 use def::{At, COLLECTORS, Collected, Collecting, CollectorDef, Start};
-use load::{Worst, recording};
-use model::{Measurement, MetricDef, Role};
+use load::{Parsed, Worst, recording};
+use model::{Happened, Measurement, MetricDef, RareEvent, Role, Warning};
 use std::path::Path;
 use std::time::Duration;
 use surroundings::Surroundings;
@@ -58,6 +59,7 @@ pub struct Collectors {
     attendants: Attendants,
     attended: AttendantTimes,
     surroundings: Option<Surroundings>,
+    rare: rare::RareEvents,
 }
 
 impl Collectors {
@@ -74,6 +76,23 @@ impl Collectors {
             }));
         }
         self.attendants = Attendants::find(at.root, scheduler);
+    }
+
+    /// Counts these events, too.
+    pub fn count_events(&mut self, events: &[RareEvent]) {
+        self.rare = rare::RareEvents::new(events);
+    }
+
+    /// The events of a window, and a warning where some may be missing.
+    pub fn find_happened(
+        &self,
+        parsed: &Parsed,
+        window_ns: [u64; 2],
+    ) -> (Vec<Happened>, Option<Warning>) {
+        (
+            self.rare.find_happened(parsed, window_ns),
+            self.rare.warning(),
+        )
     }
 
     pub fn is_wanted(&self, collector: &CollectorDef) -> bool {
@@ -93,6 +112,7 @@ impl Collectors {
             .rev()
             .for_each(|c| c.begin_window(at));
         self.attendants.begin_window(at.root);
+        self.rare.begin_window(at.root);
         self.surroundings = Some(Surroundings::begin_window(at.root));
     }
 
@@ -101,6 +121,7 @@ impl Collectors {
         if let Some(surroundings) = &mut self.surroundings {
             surroundings.end_window(at.root);
         }
+        self.rare.end_window(at.root);
         self.running.iter_mut().for_each(|c| c.end_window(at));
         // It reads most, so it comes last.
         self.attended = self.attendants.end_window(at.root);

@@ -8,6 +8,8 @@ use crate::quantity::{
     describe_difference, describe_differences, difference_in_unit, format_count, format_rough_time,
     signed_with_unit,
 };
+use crate::render::events::describe_call;
+use crate::table::across::EventComparison;
 use crate::table::across::paid::{self, Paid};
 use crate::table::why::Change;
 use crate::table::{CellTable, Comparison, Table, Tally, Verdict};
@@ -33,7 +35,7 @@ pub fn arm_sentence(table: &Table, tally: &Tally) -> String {
 pub fn sentence_parts(table: &Table, tally: &Tally) -> Vec<String> {
     match (tally.aa, tally.total()) {
         (true, _) => vec![words::aa_sentence(tally)],
-        (false, 0) => vec![words::tally_line(tally)],
+        (false, 0) if table.across.events.is_empty() => vec![words::tally_line(tally)],
         (false, _) => Conclusion::of(table, &tally.arm).parts(tally),
     }
 }
@@ -67,8 +69,21 @@ impl<'a> Conclusion<'a> {
     }
 
     fn parts(&self, tally: &Tally) -> Vec<String> {
+        let worse_events = self.events(&tally.arm, Verdict::Worse);
+        let better = match worse_events.is_some() {
+            true => self.label_beside_events(),
+            false => "better",
+        };
+        let better = self.group(better, &self.deciding, Verdict::Better);
+        let worse_events = worse_events.map(|said| match better.is_some() {
+            true => format!("but {said}"),
+            false => format!("worse in events: {said}"),
+        });
         let mut parts: Vec<String> = [
-            self.group("better", &self.deciding, Verdict::Better),
+            better,
+            worse_events,
+            self.events(&tally.arm, Verdict::Better)
+                .map(|said| format!("better in events: {said}")),
             self.group("worse", &self.deciding, Verdict::Worse),
             self.group(
                 "worse in metrics that do not decide",
@@ -89,8 +104,16 @@ impl<'a> Conclusion<'a> {
         .into_iter()
         .flatten()
         .collect();
+        if parts.is_empty() {
+            parts.push(words::tally_line(tally));
+            return parts;
+        }
         let is_known = |f: &Found| f.comparison.verdict != Verdict::Unknown;
-        let says = match self.deciding.iter().any(is_known) || parts[0].starts_with("worse") {
+        let says = match self.deciding.iter().any(is_known)
+            || ["worse", "better in events"]
+                .iter()
+                .any(|word| parts[0].starts_with(word))
+        {
             true => " is",
             false => ":",
         };
@@ -100,6 +123,33 @@ impl<'a> Conclusion<'a> {
             part.push(if index == last { '.' } else { ';' });
         }
         parts
+    }
+
+    /// Events in which an arm is called so: `thrown out 8 times in 50 minutes, where default never was`.
+    fn events(&self, arm: &str, verdict: Verdict) -> Option<String> {
+        let all = self.table.across.events.iter();
+        let found = all.filter(|c| c.arm == arm && !c.aa && c.verdict == verdict);
+        let found: Vec<&EventComparison> = found.collect();
+        let several = self.table.cells.len() > 1;
+        let named = found.iter().take(MOST_NAMED).map(|c| match several {
+            true => format!("{} in {}", describe_call(c), c.cell),
+            false => describe_call(c),
+        });
+        let mut said: Vec<String> = named.collect();
+        let more = found.len().saturating_sub(MOST_NAMED);
+        said.extend((more > 0).then(|| format!("and {more} more")));
+        (!said.is_empty()).then(|| said.join(", "))
+    }
+
+    /// The label of what is better where events are worse: an arm may be faster and freeze.
+    fn label_beside_events(&self) -> &'static str {
+        let better = self.deciding.iter().map(|found| found.comparison);
+        let mut better = better.filter(|c| c.verdict == Verdict::Better);
+        let is_speed = |c: &Comparison| ["ns", "s", "1/s"].contains(&c.unit.as_str());
+        match better.all(is_speed) {
+            true => "faster and worse",
+            false => "better and worse",
+        }
     }
 
     /// `better: p99 of wakeups 44 % lower (30 to 56 %)`; with more than can be named,

@@ -4,6 +4,7 @@ pub(crate) mod arms;
 pub(crate) mod chart;
 pub(crate) mod conclusion;
 pub(crate) mod csv;
+pub(crate) mod events;
 pub(crate) mod hgrm;
 pub(crate) mod histogram;
 pub(crate) mod html;
@@ -29,6 +30,7 @@ pub static FORMATS: &[Format] = &[
     Format { name: "lkml", file: None, summary: "plain text of fixed width for a mailing list", write: |table, _, _| Ok(lkml::render(table)) },
     Format { name: "csv", file: Some("trials.csv"), summary: "a row for each trial and metric, as CSV", write: |_, results, _| csv::render_trials(results) },
     Format { name: "comparisons", file: Some("comparisons.csv"), summary: "a row for each comparison, as CSV", write: |table, _, _| csv::render_comparisons(table) },
+    Format { name: "events", file: None, summary: "a row for each rare event of an arm in a cell, as CSV", write: |table, _, _| events::render_csv(table) },
     Format { name: "requests", file: None, summary: "success, mean, p95, goodput and verdict of each arm of services under load, as CSV", write: |table, _, _| requests::render_csv(table) },
     Format { name: "latencies", file: None, summary: "average, deviation and percentiles of the requests of each arm at each rate, as CSV", write: |_, results, _| latencies::csv(results) },
     Format { name: "mcperf", file: None, summary: "the same in the columns that `mcperf --scan` prints", write: |_, results, _| Ok(latencies::mcperf(results)) },

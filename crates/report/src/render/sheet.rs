@@ -1,6 +1,7 @@
 //! Findings across cells or arms, as sheets of text with a tint: the same rows in the terminal,
 //! in markdown and on the page.
 
+mod events;
 mod grid;
 mod interference;
 mod machines;
@@ -90,7 +91,9 @@ pub fn make_sheets(table: &Table) -> Vec<Sheet> {
     let sequential = across.sequential.iter();
     let sequential = sequential.flat_map(|sequential| sequential::of_sequential(table, sequential));
     let worst = across.worst.iter().map(worst::of_worst);
+    let events = events::of_events(table);
     sequential
+        .chain(events)
         .chain(interference)
         .chain(grids)
         .chain(scans)

@@ -34,8 +34,10 @@ impl Table {
             .map(|cell| CellScope::new(results, cell, pause_ns).table())
             .collect();
         mark_survivors(&mut cells, &results.experiment.stop);
+        let events = across::events::compare_events(results, &cells);
         let machines = across::machines::by_machine(results, &cells);
         across::machines::note_machines(&mut cells, &machines);
+        let warnings = notices::collect_notices(results, &cells, &events);
         Table {
             format: results.manifest.format,
             experiment: experiment_info(results),
@@ -47,6 +49,7 @@ impl Table {
                 interference: across::interference::make_matrices(results),
                 grids: across::grid::make_grids(&results.experiment.arms, &cells),
                 why: why::of_calls(results, &cells),
+                events,
                 worst: across::worst::find_worst(results),
                 sets: across::sets::find_sets(results),
                 sequential: across::sequential::sequential_table(results),
@@ -58,7 +61,7 @@ impl Table {
             trials: count_trials(results),
             took_ns: took_ns(results),
             excluded: excluded(results),
-            warnings: notices::collect_notices(results, &cells),
+            warnings,
             cells,
             system: results.system.clone(),
         }

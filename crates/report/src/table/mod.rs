@@ -447,6 +447,12 @@ impl Table {
         self.cells.iter().flat_map(|c| &c.comparisons)
     }
 
+    /// An arm has more of a rare event than its baseline.
+    pub fn has_worse_events(&self) -> bool {
+        let mut events = self.across.events.iter();
+        events.any(|c| !c.aa && c.verdict == Verdict::Worse)
+    }
+
     pub(crate) fn baseline(&self) -> &str {
         self.arms
             .iter()

@@ -2,13 +2,18 @@
 //! the results themselves give reason to say. The most serious come first.
 
 use crate::fold::{in_ranges, is_alike};
+use crate::table::across::EventComparison;
 use crate::table::{ArmTrials, CellTable, Notice};
 use crate::table::{drift, modes, twins, warm};
 use model::preflight::{Check, CheckState};
 use model::{Severity, System, Trial, Warning};
 use results::{ResultSet, RunState};
 
-pub fn collect_notices(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
+pub fn collect_notices(
+    results: &ResultSet,
+    cells: &[CellTable],
+    events: &[EventComparison],
+) -> Vec<Notice> {
     let mut notices: Vec<Gathered> = Vec::new();
     for warning in &results.manifest.warnings {
         add(&mut notices, warning, None);
@@ -27,6 +32,7 @@ pub fn collect_notices(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> 
         .flatten();
     for warning in own
         .iter()
+        .chain(&note_frequent(events))
         .chain(&warm::warmup_warnings(results))
         .chain(&twins::twin_warnings(results))
         .chain(&drifts)
@@ -102,6 +108,27 @@ fn own(results: &ResultSet, said: &[Gathered]) -> Vec<Warning> {
     ));
     own.extend(strays(&results.strays));
     own
+}
+
+/// Events that are none that are rare.
+pub fn note_frequent(events: &[EventComparison]) -> Vec<Warning> {
+    let frequent = events.iter().filter(|c| c.is_frequent());
+    let warning = |c: &EventComparison| {
+        let sides = [c.arm_events, c.baseline_events];
+        let shares = sides.iter().filter_map(|side| side.share_of_requests);
+        let most = shares.fold(0.0, f64::max);
+        Warning {
+            severity: Severity::Caution,
+            what: format!(
+                "The event `{}` is no rare one: {:.0} % of all requests in {} are beyond its bound.",
+                c.event,
+                100.0 * most,
+                c.cell
+            ),
+            remedy: "Compare a quantile, or choose a higher bound before the next run.".to_owned(),
+        }
+    };
+    frequent.map(warning).collect()
 }
 
 /// Entries beside the trials that are none.

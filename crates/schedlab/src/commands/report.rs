@@ -141,7 +141,12 @@ pub fn verdict_code(table: &Table, results: &ResultSet, fail_on: Option<FailOn>)
     let lacks = find_lacks(table, results);
     warn_of_lacks(&lacks);
     let uncompared = lacks.iter().any(|lack| lack.cell.is_some());
-    if regressed || fail_on == FailOn::Unknown && (open > 0 || uncompared) {
+    let fails = match fail_on {
+        FailOn::Regression => false,
+        FailOn::Events => table.has_worse_events(),
+        FailOn::Unknown => open > 0 || uncompared,
+    };
+    if regressed || fails {
         return ExitCode::from(exit::REGRESSION);
     }
     if !lacks.is_empty() {

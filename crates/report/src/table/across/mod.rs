@@ -3,6 +3,7 @@
 
 pub mod between;
 mod counts;
+pub mod events;
 pub mod grid;
 pub mod interference;
 pub mod machines;
@@ -16,6 +17,7 @@ mod tests;
 pub mod worst;
 
 pub use counts::fairness_by_count;
+pub use events::{EventComparison, EventCount};
 pub use grid::Grid;
 pub use interference::Interference;
 pub use machines::ByMachine;
@@ -47,6 +49,9 @@ pub struct Across {
     pub grids: Vec<Grid>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<Why>,
+    /// Rare events of each arm beside those of its baseline.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventComparison>,
     /// Traces of the worst latencies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<WorstOfCell>,

@@ -1,0 +1,270 @@
+//! Rare events of a trial: late and failed requests, kills for want of memory, lines of the kernel's log.
+//! Those that end a trial are its outcome, and counted there.
+
+use collect::kernel_log::{Found, KernelLog};
+use load::Parsed;
+use load::late::{Bound, LateLog};
+use model::event::{MOST_MESSAGES, MOST_MOMENTS};
+use model::{Happened, Problem, RareEvent, Severity, Warning, When};
+use regex::Regex;
+use std::path::Path;
+
+/// Bounds of the latencies that are events, for a load.
+pub fn bounds(events: &[RareEvent]) -> Vec<Bound> {
+    let latencies = events.iter().filter_map(|event| event.when.latency());
+    let bound = |(log, beyond_ns): (&str, u64)| Bound {
+        log: log.to_owned(),
+        beyond_ns,
+    };
+    latencies.map(bound).collect()
+}
+
+/// Requirements of the events that are not met here.
+pub fn require(root: &Path, events: &[RareEvent]) -> Vec<Problem> {
+    let lack = |event: &RareEvent| match &event.when {
+        When::KernelLog { .. } if KernelLog::from_now(root).is_none() => Some((
+            "the kernel's log cannot be read",
+            "run as root, or let others read it: sysctl kernel.dmesg_restrict=0",
+        )),
+        When::OomKill if oom_kills(root).is_none() => Some((
+            "this kernel does not count kills for want of memory",
+            "leave the event out",
+        )),
+        _ => None,
+    };
+    let problem = |event: &RareEvent| {
+        let (what, remedy) = lack(event)?;
+        Some(Problem {
+            object: format!("event {}", event.name),
+            what: what.to_owned(),
+            remedy: remedy.to_owned(),
+        })
+    };
+    events.iter().filter_map(problem).collect()
+}
+
+/// Kills for want of memory since boot.
+fn oom_kills(root: &Path) -> Option<u64> {
+    let text = collect::read_trimmed(&root.join("proc/vmstat"))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill "))?;
+    line.trim().parse().ok()
+}
+
+/// The events of a trial whose window is open or has closed.
+#[derive(Debug, Default)]
+pub struct RareEvents {
+    events: Vec<RareEvent>,
+    opened_us: u64,
+    log: Option<KernelLog>,
+    found: Found,
+    oom_kills: [Option<u64>; 2],
+}
+
+impl RareEvents {
+    /// For these events.
+    pub fn new(events: &[RareEvent]) -> Self {
+        RareEvents {
+            events: events.to_vec(),
+            ..RareEvents::default()
+        }
+    }
+
+    /// The window opens.
+    pub fn begin_window(&mut self, root: &Path) {
+        let reads_log = self.patterns().next().is_some();
+        self.log = reads_log.then(|| KernelLog::from_now(root)).flatten();
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let [seconds, ns] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
+        self.opened_us = seconds * 1_000_000 + ns / 1_000;
+        self.oom_kills[0] = self.counts_kills().then(|| oom_kills(root)).flatten();
+    }
+
+    /// The window has closed.
+    pub fn end_window(&mut self, root: &Path) {
+        self.oom_kills[1] = self.counts_kills().then(|| oom_kills(root)).flatten();
+        let patterns: Vec<Regex> = self.patterns().collect();
+        let is_wanted = |message: &str| patterns.iter().any(|pattern| pattern.is_match(message));
+        if let Some(log) = &mut self.log {
+            self.found = log.records_that(is_wanted);
+        }
+    }
+
+    fn counts_kills(&self) -> bool {
+        self.events.iter().any(|event| event.when == When::OomKill)
+    }
+
+    fn patterns(&self) -> impl Iterator<Item = Regex> {
+        let lines = self.events.iter().filter_map(|event| match &event.when {
+            When::KernelLog { line } => Some(line),
+            _ => None,
+        });
+        lines.filter_map(|line| Regex::new(line).ok())
+    }
+
+    /// What has happened in a window, which is from `start_ns` to `end_ns` of the trial. A load that says
+    /// nothing of the latency of an event leaves the event out.
+    pub fn find_happened(&self, parsed: &Parsed, [start_ns, end_ns]: [u64; 2]) -> Vec<Happened> {
+        let exposure_ns = end_ns.saturating_sub(start_ns);
+        let happened = |event: &RareEvent| {
+            let mut happened = self.happened(event, parsed, exposure_ns)?;
+            happened.name.clone_from(&event.name);
+            happened.exposure_ns = exposure_ns;
+            let beyond = happened.at_ns.len().saturating_sub(MOST_MOMENTS);
+            happened.at_ns.truncate(MOST_MOMENTS);
+            happened.without_moment += beyond as u64;
+            happened.at_ns.iter_mut().for_each(|at| *at += start_ns);
+            Some(happened)
+        };
+        self.events.iter().filter_map(happened).collect()
+    }
+
+    /// With moments from the opening of the window.
+    fn happened(&self, event: &RareEvent, parsed: &Parsed, window_ns: u64) -> Option<Happened> {
+        match &event.when {
+            When::Latency { log, beyond_ns } => {
+                let late = parsed.late.iter().find(|late| late.log == *log)?;
+                Some(late_requests(late, *beyond_ns))
+            }
+            When::FailedRequest => failed_requests(parsed, window_ns),
+            When::OomKill => {
+                let [before, after] = self.oom_kills;
+                Some(Happened {
+                    without_moment: after?.saturating_sub(before?),
+                    ..Happened::default()
+                })
+            }
+            When::KernelLog { line } => self.logged(line),
+            When::Ejected | When::ErrorExit => Some(Happened::default()),
+        }
+    }
+
+    fn logged(&self, line: &str) -> Option<Happened> {
+        let pattern = Regex::new(line).ok()?;
+        self.log.as_ref()?;
+        let records = self.found.records.iter();
+        let records: Vec<_> = records.filter(|r| pattern.is_match(&r.message)).collect();
+        let since = |at_us: u64| at_us.saturating_sub(self.opened_us) * 1_000;
+        Some(Happened {
+            at_ns: records.iter().map(|record| since(record.at_us)).collect(),
+            messages: records
+                .iter()
+                .take(MOST_MESSAGES)
+                .map(|record| record.message.clone())
+                .collect(),
+            ..Happened::default()
+        })
+    }
+
+    /// The warning that lines were lost before they were read.
+    pub fn warning(&self) -> Option<Warning> {
+        self.found.lost.then(|| Warning {
+            severity: Severity::Caution,
+            what: "the kernel's log was full, and lines of it were lost before they were read: events may \
+                   be missing"
+                .to_owned(),
+            remedy: "boot with a larger log: log_buf_len=16M".to_owned(),
+        })
+    }
+}
+
+fn late_requests(late: &LateLog, beyond_ns: u64) -> Happened {
+    let beyond = late.moments.iter().filter(|(_, took)| *took > beyond_ns);
+    Happened {
+        requests: Some(late.of),
+        at_ns: beyond.map(|(at, _)| *at).collect(),
+        without_moment: late.further,
+        ..Happened::default()
+    }
+}
+
+/// Requests that failed, by the share of them and the rate of those that were offered.
+fn failed_requests(parsed: &Parsed, window_ns: u64) -> Option<Happened> {
+    let value = |name: &str| {
+        parsed
+            .metrics
+            .iter()
+            .find(|m| m.metric == name)
+            .map(|m| m.value)
+    };
+    let offered = value("offered_per_sec")? * window_ns as f64 / 1e9;
+    let failed = value("error_percent")? / 100.0 * offered;
+    Some(Happened {
+        requests: Some(model::truncate_to_u64(offered.round())),
+        without_moment: model::truncate_to_u64(failed.round()),
+        ..Happened::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::tests::tree;
+
+    fn event(name: &str, when: When) -> RareEvent {
+        RareEvent {
+            name: name.to_owned(),
+            when,
+            cluster_ns: 0,
+            same_within: None,
+            same_below_per_sec: None,
+        }
+    }
+
+    fn late(beyond_ns: u64) -> When {
+        When::Latency {
+            log: "request".to_owned(),
+            beyond_ns,
+        }
+    }
+
+    #[test]
+    fn each_bound_of_a_log_counts_its_own() {
+        let events = [event("late", late(10)), event("later", late(50))];
+        let parsed = Parsed {
+            late: vec![LateLog {
+                log: "request".to_owned(),
+                of: 1_000,
+                moments: vec![(5, 11), (7, 99)],
+                further: 0,
+            }],
+            ..Parsed::default()
+        };
+        let found = RareEvents::new(&events).find_happened(&parsed, [100, 300]);
+        assert_eq!(found[0].at_ns, [105, 107]);
+        assert_eq!(found[1].at_ns, [107]);
+        assert_eq!(
+            (found[1].exposure_ns, found[1].requests),
+            (200, Some(1_000))
+        );
+        assert_eq!(bounds(&events).len(), 2);
+    }
+
+    #[test]
+    fn a_latency_that_the_load_does_not_tell_is_not_counted_as_none() {
+        let counting = RareEvents::new(&[event("late", late(10))]);
+        assert!(
+            counting
+                .find_happened(&Parsed::default(), [0, 9])
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn kills_within_the_window_are_counted() {
+        let before = tree(&[("proc/vmstat", "pgfault 7\noom_kill 3\n")]);
+        let after = tree(&[("proc/vmstat", "pgfault 9\noom_kill 5\n")]);
+        let mut counting = RareEvents::new(&[event("oom", When::OomKill)]);
+        counting.begin_window(before.path());
+        counting.end_window(after.path());
+        let found = counting.find_happened(&Parsed::default(), [0, 9]);
+        assert_eq!(found[0].count(), 2);
+        let none = tree(&[("proc/vmstat", "pgfault 9\n")]);
+        assert_eq!(
+            require(none.path(), &[event("oom", When::OomKill)]).len(),
+            1
+        );
+        assert!(require(after.path(), &[event("oom", When::OomKill)]).is_empty());
+    }
+}
