@@ -547,8 +547,15 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     fn count_events(&mut self, parsed: &Parsed) {
-        let window = [self.window_ns.0, self.window_ns.1];
-        let (happened, warning) = self.collectors.find_happened(parsed, window);
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let [seconds, ns] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
+        let times = rare::Times {
+            began_ns: (seconds * 1_000_000_000 + ns)
+                .saturating_sub(self.since_start(Instant::now())),
+            window_ns: [self.window_ns.0, self.window_ns.1],
+            load_ns: self.spec.workload.duration_ns,
+        };
+        let (happened, warning) = self.collectors.find_happened(parsed, &times);
         self.happened = happened;
         self.warnings.extend(warning);
     }

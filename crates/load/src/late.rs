@@ -3,6 +3,7 @@
 //! A process of a generator is told in its job which bounds there are. A recorder of a log without one pays
 //! a test of one field for each value.
 
+use crate::recording::Window;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
@@ -25,6 +26,10 @@ pub struct LateLog {
     pub log: String,
     /// Number of all values of the log.
     pub of: u64,
+    /// Opening of the window, CLOCK_MONOTONIC.
+    pub window_begin_ns: u64,
+    /// Length of the window.
+    pub window_ns: u64,
     /// Moment of each from the opening of the window, and how long it took.
     pub moments: Vec<(u64, u64)>,
     /// Number of those whose moments were not kept.
@@ -85,11 +90,13 @@ impl Late {
     }
 
     /// The values in the order of time, among `of` values of the log.
-    pub fn into_log(mut self, log: &str, of: u64) -> LateLog {
+    pub fn into_log(mut self, log: &str, of: u64, window: Window) -> LateLog {
         self.moments.sort_unstable();
         LateLog {
             log: log.to_owned(),
             of,
+            window_begin_ns: window.begin_ns,
+            window_ns: window.end_ns - window.begin_ns,
             moments: self.moments,
             further: self.further,
         }
@@ -108,7 +115,12 @@ mod tests {
         let mut other = Late::beyond(100);
         (0..2_005).for_each(|at| other.record_value(at, 200));
         late.merge_from(other);
-        let log = late.into_log("request", 5_000);
+        let window = Window {
+            begin_ns: 100,
+            end_ns: 5_000,
+        };
+        let log = late.into_log("request", 5_000, window);
+        assert_eq!(log.window_ns, 4_900);
         assert_eq!((log.moments.len(), log.further), (2_001, 5));
         assert_eq!(log.moments[9..11], [(9, 101), (9, 200)]);
     }

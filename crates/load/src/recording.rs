@@ -261,7 +261,7 @@ impl Recording {
     /// Values beyond the bound of this log, where it has one.
     pub(crate) fn late_values(&self, log: &str) -> Option<LateLog> {
         let late = self.late.clone()?;
-        Some(late.into_log(log, self.count()))
+        Some(late.into_log(log, self.count(), self.window))
     }
 
     /// Number of values that were counted in the window.

@@ -87,12 +87,9 @@ impl Collectors {
     pub fn find_happened(
         &self,
         parsed: &Parsed,
-        window_ns: [u64; 2],
+        times: &rare::Times,
     ) -> (Vec<Happened>, Option<Warning>) {
-        (
-            self.rare.find_happened(parsed, window_ns),
-            self.rare.warning(),
-        )
+        (self.rare.find_happened(parsed, times), self.rare.warning())
     }
 
     pub fn is_wanted(&self, collector: &CollectorDef) -> bool {

@@ -56,7 +56,6 @@ fn oom_kills(root: &Path) -> Option<u64> {
 #[derive(Debug, Default)]
 pub struct RareEvents {
     events: Vec<RareEvent>,
-    opened_us: u64,
     log: Option<KernelLog>,
     found: Found,
     oom_kills: [Option<u64>; 2],
@@ -75,9 +74,6 @@ impl RareEvents {
     pub fn begin_window(&mut self, root: &Path) {
         let reads_log = self.patterns().next().is_some();
         self.log = reads_log.then(|| KernelLog::from_now(root)).flatten();
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let [seconds, ns] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
-        self.opened_us = seconds * 1_000_000 + ns / 1_000;
         self.oom_kills[0] = self.counts_kills().then(|| oom_kills(root)).flatten();
     }
 
@@ -103,57 +99,63 @@ impl RareEvents {
         lines.filter_map(|line| Regex::new(line).ok())
     }
 
-    /// What has happened in a window, which is from `start_ns` to `end_ns` of the trial. A load that says
-    /// nothing of the latency of an event leaves the event out.
-    pub fn find_happened(&self, parsed: &Parsed, [start_ns, end_ns]: [u64; 2]) -> Vec<Happened> {
-        let exposure_ns = end_ns.saturating_sub(start_ns);
+    /// What has happened in a trial. A load that says nothing of the latency of an event leaves the event out.
+    pub fn find_happened(&self, parsed: &Parsed, trial: &Times) -> Vec<Happened> {
         let happened = |event: &RareEvent| {
-            let mut happened = self.happened(event, parsed, exposure_ns)?;
-            happened.name.clone_from(&event.name);
-            happened.exposure_ns = exposure_ns;
+            let happened = self.happened(event, parsed, trial)?;
             let beyond = happened.at_ns.len().saturating_sub(MOST_MOMENTS);
-            happened.at_ns.truncate(MOST_MOMENTS);
-            happened.without_moment += beyond as u64;
-            happened.at_ns.iter_mut().for_each(|at| *at += start_ns);
-            Some(happened)
+            let at_ns = happened.at_ns.iter().take(MOST_MOMENTS);
+            Some(Happened {
+                name: event.name.clone(),
+                // By the clock of the machine until here.
+                at_ns: at_ns.map(|at| at.saturating_sub(trial.began_ns)).collect(),
+                without_moment: happened.without_moment + beyond as u64,
+                ..happened
+            })
         };
         self.events.iter().filter_map(happened).collect()
     }
 
-    /// With moments from the opening of the window.
-    fn happened(&self, event: &RareEvent, parsed: &Parsed, window_ns: u64) -> Option<Happened> {
+    /// With moments by CLOCK_MONOTONIC.
+    fn happened(&self, event: &RareEvent, parsed: &Parsed, trial: &Times) -> Option<Happened> {
+        let in_window = Happened {
+            exposure_ns: trial.window_ns[1].saturating_sub(trial.window_ns[0]),
+            ..Happened::default()
+        };
         match &event.when {
             When::Latency { log, beyond_ns } => {
                 let late = parsed.late.iter().find(|late| late.log == *log)?;
                 Some(late_requests(late, *beyond_ns))
             }
-            When::FailedRequest => failed_requests(parsed, window_ns),
+            When::FailedRequest => failed_requests(
+                parsed,
+                Happened {
+                    exposure_ns: trial.load_ns,
+                    ..in_window
+                },
+            ),
             When::OomKill => {
                 let [before, after] = self.oom_kills;
                 Some(Happened {
                     without_moment: after?.saturating_sub(before?),
-                    ..Happened::default()
+                    ..in_window
                 })
             }
-            When::KernelLog { line } => self.logged(line),
-            When::Ejected | When::ErrorExit => Some(Happened::default()),
+            When::KernelLog { line } => self.logged(line, in_window),
+            When::Ejected | When::ErrorExit => Some(in_window),
         }
     }
 
-    fn logged(&self, line: &str) -> Option<Happened> {
+    fn logged(&self, line: &str, in_window: Happened) -> Option<Happened> {
         let pattern = Regex::new(line).ok()?;
         self.log.as_ref()?;
         let records = self.found.records.iter();
         let records: Vec<_> = records.filter(|r| pattern.is_match(&r.message)).collect();
-        let since = |at_us: u64| at_us.saturating_sub(self.opened_us) * 1_000;
+        let said = records.iter().take(MOST_MESSAGES);
         Some(Happened {
-            at_ns: records.iter().map(|record| since(record.at_us)).collect(),
-            messages: records
-                .iter()
-                .take(MOST_MESSAGES)
-                .map(|record| record.message.clone())
-                .collect(),
-            ..Happened::default()
+            at_ns: records.iter().map(|record| record.at_us * 1_000).collect(),
+            messages: said.map(|record| record.message.clone()).collect(),
+            ..in_window
         })
     }
 
@@ -169,31 +171,39 @@ impl RareEvents {
     }
 }
 
+/// Times of a trial.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Start of the trial, CLOCK_MONOTONIC.
+    pub began_ns: u64,
+    /// Both ends of its window, from its start.
+    pub window_ns: [u64; 2],
+    /// Length of the window of a load that is told it.
+    pub load_ns: u64,
+}
+
 fn late_requests(late: &LateLog, beyond_ns: u64) -> Happened {
     let beyond = late.moments.iter().filter(|(_, took)| *took > beyond_ns);
     Happened {
+        // The load knows its window better than the agent, which is told of it.
+        exposure_ns: late.window_ns,
         requests: Some(late.of),
-        at_ns: beyond.map(|(at, _)| *at).collect(),
+        at_ns: beyond.map(|(at, _)| late.window_begin_ns + at).collect(),
         without_moment: late.further,
         ..Happened::default()
     }
 }
 
 /// Requests that failed, by the share of them and the rate of those that were offered.
-fn failed_requests(parsed: &Parsed, window_ns: u64) -> Option<Happened> {
-    let value = |name: &str| {
-        parsed
-            .metrics
-            .iter()
-            .find(|m| m.metric == name)
-            .map(|m| m.value)
-    };
-    let offered = value("offered_per_sec")? * window_ns as f64 / 1e9;
+fn failed_requests(parsed: &Parsed, in_window: Happened) -> Option<Happened> {
+    let measured = |name: &str| parsed.metrics.iter().find(|m| m.metric == name);
+    let value = |name: &str| measured(name).map(|m| m.value);
+    let offered = value("offered_per_sec")? * in_window.exposure_ns as f64 / 1e9;
     let failed = value("error_percent")? / 100.0 * offered;
     Some(Happened {
         requests: Some(model::truncate_to_u64(offered.round())),
         without_moment: model::truncate_to_u64(failed.round()),
-        ..Happened::default()
+        ..in_window
     })
 }
 
@@ -212,6 +222,12 @@ mod tests {
         }
     }
 
+    const TIMES: Times = Times {
+        began_ns: 1_000,
+        window_ns: [100, 300],
+        load_ns: 190,
+    };
+
     fn late(beyond_ns: u64) -> When {
         When::Latency {
             log: "request".to_owned(),
@@ -226,17 +242,19 @@ mod tests {
             late: vec![LateLog {
                 log: "request".to_owned(),
                 of: 1_000,
+                window_begin_ns: 1_100,
+                window_ns: 190,
                 moments: vec![(5, 11), (7, 99)],
                 further: 0,
             }],
             ..Parsed::default()
         };
-        let found = RareEvents::new(&events).find_happened(&parsed, [100, 300]);
+        let found = RareEvents::new(&events).find_happened(&parsed, &TIMES);
         assert_eq!(found[0].at_ns, [105, 107]);
         assert_eq!(found[1].at_ns, [107]);
         assert_eq!(
             (found[1].exposure_ns, found[1].requests),
-            (200, Some(1_000))
+            (190, Some(1_000))
         );
         assert_eq!(bounds(&events).len(), 2);
     }
@@ -246,7 +264,7 @@ mod tests {
         let counting = RareEvents::new(&[event("late", late(10))]);
         assert!(
             counting
-                .find_happened(&Parsed::default(), [0, 9])
+                .find_happened(&Parsed::default(), &TIMES)
                 .is_empty()
         );
     }
@@ -258,7 +276,7 @@ mod tests {
         let mut counting = RareEvents::new(&[event("oom", When::OomKill)]);
         counting.begin_window(before.path());
         counting.end_window(after.path());
-        let found = counting.find_happened(&Parsed::default(), [0, 9]);
+        let found = counting.find_happened(&Parsed::default(), &TIMES);
         assert_eq!(found[0].count(), 2);
         let none = tree(&[("proc/vmstat", "pgfault 9\n")]);
         assert_eq!(
