@@ -84,14 +84,30 @@ struct Seen {
 }
 
 impl Seen {
-    const LAST: u64 = 512;
+    const LAST: usize = 512;
 
     /// So many bytes of a file; `None` where it is shorter.
     fn of(file: &File, length: u64) -> Option<Self> {
-        let begin = length.saturating_sub(Self::LAST);
+        let begin = length.saturating_sub(Self::LAST as u64);
         let mut last = vec![0; usize::try_from(length - begin).ok()?];
         file.read_exact_at(&mut last, begin).ok()?;
         Some(Seen { length, last })
+    }
+
+    /// Nothing of a file.
+    fn nothing() -> Self {
+        Seen {
+            length: 0,
+            last: Vec::new(),
+        }
+    }
+
+    /// The same with what was read behind it.
+    fn extend_by(&mut self, read: &[u8]) {
+        self.length += read.len() as u64;
+        self.last.extend_from_slice(read);
+        let earlier = self.last.len().saturating_sub(Self::LAST);
+        self.last.drain(..earlier);
     }
 
     /// Does the file begin with it?
@@ -113,12 +129,20 @@ impl End {
 
     /// Lines that have come since the last look, with their ends.
     fn added(&mut self) -> Vec<Vec<u8>> {
+        match self.opened() {
+            Some(file) => self.read_rest(file),
+            None => Vec::new(),
+        }
+    }
+
+    /// Lines from this place of the file on. What was seen is what was read, and not what the file has
+    /// there by now: it may be written anew between two calls.
+    fn read_rest(&mut self, mut file: File) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
-        let Some(mut file) = self.opened() else {
-            return lines;
-        };
+        let seen = self.seen.get_or_insert_with(Seen::nothing);
         let mut bytes = vec![0; 64 << 10];
         while let Ok(read @ 1..) = file.read(&mut bytes) {
+            seen.extend_by(&bytes[..read]);
             for part in bytes[..read].split_inclusive(|byte| *byte == b'\n') {
                 self.begun.extend_from_slice(part);
                 // What has no end within the limit is a line by itself.
@@ -127,16 +151,14 @@ impl End {
                 }
             }
         }
-        let place = file.stream_position().ok();
-        self.seen = place.and_then(|length| Seen::of(&file, length));
         lines
     }
 
     /// The file at the place up to which it was read; from its beginning where it was written anew.
     fn opened(&mut self) -> Option<File> {
         let mut file = open_file(&self.path).ok()?;
-        let seen = self.seen.as_ref().filter(|seen| seen.is_in(&file));
-        let from = seen.map_or(0, |seen| seen.length);
+        self.seen = self.seen.take().filter(|seen| seen.is_in(&file));
+        let from = self.seen.as_ref().map_or(0, |seen| seen.length);
         if from == 0 {
             self.begun.clear();
         }
@@ -200,5 +222,19 @@ mod tests {
         has_added(&mut written_anew, &[]);
         append(&path, "y\n");
         has_added(&mut written_anew, &["y\n"]);
+    }
+
+    #[test]
+    fn a_file_that_is_written_anew_while_it_is_looked_at_is_read_from_its_beginning() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        append(&path, "old\n");
+        let mut end = End::of(path.clone());
+        let file = end.opened().unwrap();
+        fs::write(&path, "new\n").unwrap();
+        assert_eq!(end.read_rest(file), Vec::<Vec<u8>>::new());
+        has_added(&mut end, &["new\n"]);
+        append(&path, "more\n");
+        has_added(&mut end, &["more\n"]);
     }
 }
