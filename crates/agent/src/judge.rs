@@ -6,16 +6,25 @@ use model::{Arm, Evidence, Phase};
 
 /// `Err` says why the trial is void.
 pub fn judge(arm: &Arm, evidence: &Evidence) -> Result<(), String> {
-    is_complete(evidence)?;
+    judge_phases(arm, evidence, &[Phase::Before, Phase::After])
+}
+
+/// The same of a trial whose arm has ended within the window, and whose evidence is from before that.
+pub fn judge_until_end(arm: &Arm, evidence: &Evidence) -> Result<(), String> {
+    judge_phases(arm, evidence, &[Phase::Before])
+}
+
+fn judge_phases(arm: &Arm, evidence: &Evidence, phases: &[Phase]) -> Result<(), String> {
+    is_complete(evidence, phases)?;
     evidence.find_disagreement().map_or(Ok(()), Err)?;
     asked_facts(arm)
         .iter()
         .try_for_each(|asked| asked.is_in(evidence))
 }
 
-fn is_complete(evidence: &Evidence) -> Result<(), String> {
-    for phase in [Phase::Before, Phase::After] {
-        if !evidence.points.iter().any(|point| point.phase == phase) {
+fn is_complete(evidence: &Evidence, phases: &[Phase]) -> Result<(), String> {
+    for phase in phases {
+        if !evidence.points.iter().any(|point| point.phase == *phase) {
             let name = phase.name();
             return Err(format!("there is no evidence from {name} the window"));
         }

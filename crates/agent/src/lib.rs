@@ -61,7 +61,7 @@ pub use error::AgentError;
 pub use fixes::{Fixed, apply_fixes, restore_fixes};
 pub use guard::{guard_main, is_busy, restore};
 pub use journal::{Restored, another_journal_holds_something};
-pub use judge::judge as judge_evidence;
+pub use judge::{judge as judge_evidence, judge_until_end};
 pub use runner_input::{Heard, SILENCE};
 pub use serve::{Options, serve};
 pub use state::{STATE_VARIABLE, runs_dir, state_dir};

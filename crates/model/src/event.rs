@@ -76,6 +76,9 @@ pub struct Happened {
     /// Events whose moments are not kept.
     #[serde(default, skip_serializing_if = "is_none")]
     pub without_moment: u64,
+    /// True where one of them ended the window: the arm was in force until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended_window: bool,
     /// What the kernel or a program said of them, the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,

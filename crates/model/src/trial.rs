@@ -127,6 +127,11 @@ impl Trial {
         (self.start, self.place.index, self.attempt)
     }
 
+    /// True where an event ended the window, so that the arm was in force until then only.
+    pub fn has_ended_early(&self) -> bool {
+        self.result.events.iter().any(|event| event.ended_window)
+    }
+
     /// Events of this name; `None` where they were not counted.
     pub fn find_event(&self, name: &str) -> Option<&Happened> {
         self.result.events.iter().find(|e| e.name == name)

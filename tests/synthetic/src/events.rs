@@ -33,6 +33,7 @@ pub fn count(scenario: &Scenario, trial: &mut Trial, mut chance: ChaCha8Rng) {
             requests: event.when.latency().map(|_| REQUESTS),
             at_ns: at_ns.iter().map(|at| start_ns + at).collect(),
             without_moment: 0,
+            ended_window: said.is_some(),
             messages: said.into_iter().collect(),
         });
     }

@@ -176,8 +176,17 @@ fn an_arm_with_more_of_an_event_fails_where_that_is_asked_for() {
     // Without the ejections there is nothing that fails: the other event is as frequent in both arms.
     let mut kept = synthetic::thrown_out();
     kept.event_rates.retain(|rate| rate.event != "ejected");
+    kept.experiment.seed += 1;
     synthetic::write(&bench.path("kept"), &kept).unwrap();
     expect_code(&bench.run(&["report", "kept", "--fail-on", "events"]), 0);
+    // The gate has the events among its checks: the same experiment, without and with the ejections.
+    let output = bench.run(&["gate", "kept", "out"]);
+    expect_code(&output, 5);
+    let text = stdout(&output);
+    assert!(
+        text.contains("ejected") && text.contains("0 against 0"),
+        "{text}"
+    );
     let rows = stdout(&bench.run(&["report", "out", "--format", "events"]));
     assert!(
         rows.lines()

@@ -5,6 +5,7 @@
 //! and of the command line, the lists, the checks of an experiment, and each trial.
 
 use super::requirement::Asked;
+pub use super::scheduler::Ending;
 use super::{
     built_in, cpus, daemon, env, handicap, hypervisor, kernel, policy, profile, quota, scheduler,
     tunables, uclamp, weight,
@@ -158,6 +159,11 @@ pub trait Change {
     /// Processes beside the workload that it changes.
     fn reached_processes(&self, _root: &Path) -> Vec<Pid> {
         Vec::new()
+    }
+
+    /// Its end, where it has ended without being asked to.
+    fn find_ending(&mut self, _root: &Path) -> Option<Ending> {
+        None
     }
 
     /// Why it is not in force any more, as far as anybody said so.

@@ -1,5 +1,6 @@
 //! Changes with an interval: of effects, and of levels.
 
+use super::events::check_events;
 use super::{Call, Check};
 use crate::compare::levels;
 use crate::compare::matched::Matched;
@@ -25,6 +26,7 @@ pub fn check_effects(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> 
         let judged = then.comparisons.iter().filter(|c| c.deciding && !c.aa);
         checks.extend(judged.map(|c| effect(&then.name, c, counterpart(now, c), smallest)));
     }
+    checks.extend(check_events(&tables[0], &tables[1]));
     checks
 }
 

@@ -9,6 +9,7 @@
 //! A call is made where the whole interval of the change lies beyond the smallest effect: a drift
 //! that is smaller than what matters fails nobody's check.
 
+mod events;
 mod judged;
 mod junit;
 mod markdown;

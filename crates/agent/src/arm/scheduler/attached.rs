@@ -5,6 +5,7 @@
 //! the process is gone. A scheduler that the kernel ejects leaves its reason on
 //! standard error and in the kernel's log.
 
+use super::ending::Ending;
 use super::{find, refusal};
 use crate::arm::ingredient::Ground;
 use crate::interrupt::Interrupt;
@@ -13,7 +14,7 @@ use crate::process::{memory_file, text_of};
 use crate::processes::SCHEDULER_MARKER;
 use crate::spawn::{SpawnError, spawn};
 use crate::stop::Stop;
-use collect::kernel_log::KernelLog;
+use collect::kernel_log::{KernelLog, Record};
 use collect::{sched_ext, tasks, tools};
 use doors::read::{LARGE_FILE_BYTES, copy_within, open_file};
 use doors::started::{Agreed, named_command};
@@ -194,6 +195,16 @@ impl Attached {
         }
     }
 
+    /// Its end, where its process is gone or another state is in force than the one that it made.
+    pub fn find_ending(&mut self, root: &Path) -> Option<Ending> {
+        let now = sched_ext::read(root);
+        let is_in_force = now.is_some_and(|now| {
+            now.state == self.state.state && now.enable_seq == self.state.enable_seq
+        });
+        let gone = self.process.ended().is_some();
+        (gone || !is_in_force).then(|| self.process.ending())
+    }
+
     /// Words of the kernel or the scheduler about its end, if any.
     pub fn reason(&mut self) -> Option<String> {
         self.process.exit_lines().pop()
@@ -220,7 +231,7 @@ struct Running {
     log: File,
     kernel_log: Option<KernelLog>,
     /// Lines of the kernel about sched_ext since the start.
-    kernel_lines: Vec<String>,
+    kernel_lines: Vec<Record>,
 }
 
 impl Running {
@@ -375,34 +386,39 @@ impl Running {
         self.read_kernel_log();
         for line in &self.kernel_lines {
             text.push_str("kernel: ");
-            text.push_str(line);
+            text.push_str(&line.message);
             text.push('\n');
         }
         text
     }
 
     fn read_kernel_log(&mut self) {
-        let lines = self
-            .kernel_log
-            .as_mut()
-            .map(|log| log.lines_with("sched_ext:"));
-        self.kernel_lines.extend(lines.unwrap_or_default());
+        let is_own = |message: &str| message.contains("sched_ext:");
+        let found = self.kernel_log.as_mut().map(|log| log.records_that(is_own));
+        self.kernel_lines.extend(found.unwrap_or_default().records);
     }
 
     /// Lines that say why a scheduler ended, the most telling last: what it prints
     /// itself has the details that the kernel's line lacks.
     fn exit_lines(&mut self) -> Vec<String> {
+        let own = self.own_exit_lines();
         self.read_kernel_log();
-        let log = text_of(&mut self.log);
-        let own = log
-            .lines()
-            .filter(|line| tells_exit(line))
-            .map(|line| line.trim().to_owned());
-        let kernel = self
-            .kernel_lines
-            .iter()
-            .filter(|line| line.contains("disabled"));
+        let kernel = self.kernel_lines.iter().map(|record| &record.message);
+        let kernel = kernel.filter(|line| line.contains("disabled"));
         kernel.cloned().chain(own).collect()
+    }
+
+    /// Lines of the scheduler about its end.
+    fn own_exit_lines(&mut self) -> Vec<String> {
+        let log = text_of(&mut self.log);
+        let lines = log.lines().filter(|line| tells_exit(line));
+        lines.map(|line| line.trim().to_owned()).collect()
+    }
+
+    fn ending(&mut self) -> Ending {
+        let own = self.own_exit_lines();
+        self.read_kernel_log();
+        Ending::new(&self.kernel_lines, own)
     }
 
     fn reason(&mut self) -> String {

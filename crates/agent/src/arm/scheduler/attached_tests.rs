@@ -299,3 +299,25 @@ fn what_is_described_is_the_program_that_runs_not_the_file_that_took_its_place()
     assert_eq!(found, before);
     assert_ne!(sha256(&path).unwrap(), before);
 }
+
+#[test]
+fn one_that_is_thrown_out_has_an_ending_and_one_that_runs_has_none() {
+    let stalls = format!(
+        "{ATTACH}; while [ ! -e stall ]; do sleep 0.02; done; {DETACH}; \
+         echo 'EXIT: runnable task stall (watchdog failed to check in)' >&2; exit 1"
+    );
+    let machine = Machine::new(&stalls);
+    let mut attached = machine.attach(QUICK).unwrap();
+    assert_eq!(attached.find_ending(machine.root.path()), None);
+    fs::write(machine.root.path().join("sys/kernel/sched_ext/stall"), "").unwrap();
+    while attached.check_alive().is_ok() {
+        std::thread::sleep(POLL_EVERY);
+    }
+    let ending = attached.find_ending(machine.root.path()).unwrap();
+    assert_eq!(ending.when, model::When::Ejected);
+    assert!(
+        ending.messages[0].contains("failed to check in"),
+        "{ending:?}"
+    );
+    attached.detach(machine.root.path()).1.unwrap();
+}

@@ -1,6 +1,7 @@
 //! Arms with a sched_ext scheduler, and arms without one, which must have none.
 
 mod attached;
+mod ending;
 mod loader;
 mod operations;
 mod refusal;
@@ -13,6 +14,7 @@ use crate::stop::Stop;
 use attached::{Attached, Limits};
 use collect::tasks::Pid;
 use collect::{sched_ext, tools};
+pub use ending::Ending;
 use load::Keys;
 use load::units::written_duration;
 use model::readings::{self, ALL_TASKS, ATTACHES, NONE, REACH, REJECTED, SCHEDULER};
@@ -242,6 +244,10 @@ impl Change for InForce<'_> {
     fn check_alive(&mut self) -> Result<(), Stop> {
         let alive = self.attached.as_mut().map(Attached::check_alive);
         Ok(alive.unwrap_or(Ok(()))?)
+    }
+
+    fn find_ending(&mut self, root: &Path) -> Option<Ending> {
+        self.attached.as_mut()?.find_ending(root)
     }
 
     fn reason(&mut self) -> Option<String> {

@@ -323,7 +323,11 @@ impl Findings {
         for stored in results.trials.iter().filter(|stored| stored.trial.is_ok()) {
             let (trial, place) = (&stored.trial, &stored.trial.place);
             let arm = &results.experiment.arms[place.arm];
-            match agent::judge_evidence(arm, &trial.result.evidence) {
+            let judge = match trial.has_ended_early() {
+                true => agent::judge_until_end,
+                false => agent::judge_evidence,
+            };
+            match judge(arm, &trial.result.evidence) {
                 Ok(()) => proven += 1,
                 Err(why) => unproven.push(format!(
                     "trial {}, {}, {}: counts, but {why}",
