@@ -2,11 +2,11 @@
 //! processes are kept together, journalled and ended like those of a trial.
 
 use crate::arm::hypervisor;
+use crate::context::Context;
 use crate::error::AgentError;
 use crate::fence::Fence;
 use crate::process::{Event, Origin, Process};
 use crate::processes::{self, KILL_LIMIT};
-use crate::trial::Context;
 use load::roles::ANTAGONISTS;
 use load::{Job, Launch, Output};
 use model::{Calibration, Load};

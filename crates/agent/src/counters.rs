@@ -90,11 +90,6 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Before the workload runs: it has used nothing.
-    pub fn at_start(root: &Path) -> Self {
-        Self::of_machine(root, None, Usage::default())
-    }
-
     /// While the process tree lives.
     pub fn of_tree(root: &Path, leader: Pid, perf: Option<&mut Counters>) -> Self {
         let (usage, migrations) = of_tree(root, leader);
@@ -104,12 +99,8 @@ impl Reading {
         }
     }
 
-    /// After the process has ended with `usage`.
-    pub fn at_end(root: &Path, perf: Option<&mut Counters>, usage: Usage) -> Self {
-        Self::of_machine(root, perf, usage)
-    }
-
-    fn of_machine(root: &Path, perf: Option<&mut Counters>, usage: Usage) -> Self {
+    /// Of the machine alone, with what the load has used.
+    pub fn of_machine(root: &Path, perf: Option<&mut Counters>, usage: Usage) -> Self {
         Reading {
             at: Instant::now(),
             perf: perf.and_then(|counters| counters.read().ok()),
@@ -126,6 +117,11 @@ impl Reading {
         self.usage.voluntary_switches = usage.voluntary_switches;
         self.usage.involuntary_switches = usage.involuntary_switches;
         self
+    }
+
+    /// With all that a process used, which wait4(2) says when it has ended.
+    pub fn with_usage(self, usage: Usage) -> Self {
+        Reading { usage, ..self }
     }
 
     /// Counts since `start`.
@@ -314,7 +310,7 @@ mod tests {
     #[test]
     fn this_machine_can_be_read() {
         let root = Path::new("/");
-        let start = Reading::at_start(root);
+        let start = Reading::of_machine(root, None, Usage::default());
         let own = std::process::id() as Pid;
         let metrics = Reading::of_tree(root, own, None).counts_since(&start);
         assert!(value(&metrics, "user_time").is_some());

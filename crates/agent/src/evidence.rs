@@ -1,10 +1,11 @@
 //! Evidence of what is in force now, read from the kernel.
 
-use crate::arm::ingredient::{At, Change, asked_facts};
+use crate::arm::in_force::InForce;
+use crate::arm::ingredient::{At, asked_facts};
 use crate::roles::Roles;
 use collect::tasks::{self, Pid};
 use model::readings::KERNEL_RELEASE;
-use model::{Arm, EvidencePoint, Fact, Phase, Policy, Role, RolePolicy};
+use model::{EvidencePoint, Fact, Phase, Policy, Role, RolePolicy};
 use std::path::Path;
 
 /// Threads that are looked at within the window. Before and after it: all.
@@ -14,8 +15,7 @@ const SAMPLE_LIMIT: usize = 32;
 /// itself says.
 pub struct Look<'a> {
     pub root: &'a Path,
-    pub arm: &'a Arm,
-    pub changes: &'a [Box<dyn Change + 'a>],
+    pub in_force: &'a InForce<'a>,
     /// The processes of the roles, also as zombies.
     pub leaders: &'a [(Role, Pid)],
     pub roles: &'a Roles,
@@ -34,8 +34,8 @@ pub fn point(look: &Look, phase: Phase, at_ns: u64) -> EvidencePoint {
         leaders: look.leaders,
         roles: look.roles,
     };
-    facts.extend(look.changes.iter().flat_map(|change| change.facts(&at)));
-    for asked in asked_facts(look.arm) {
+    facts.extend(look.in_force.facts(&at));
+    for asked in asked_facts(look.in_force.arm) {
         facts.iter_mut().for_each(|fact| asked.put_into(fact));
     }
     EvidencePoint {
@@ -78,7 +78,7 @@ fn count(found: &mut Vec<RolePolicy>, role: &Role, policy: Policy) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::ingredient::make_changes;
+    use model::Arm;
 
     #[test]
     fn the_facts_of_a_process_have_what_its_arm_wants_beside_what_was_found() {
@@ -88,8 +88,7 @@ mod tests {
         let workload = crate::fixture::command();
         let look = Look {
             root: Path::new("/"),
-            arm: &arm,
-            changes: &make_changes(&arm, &workload),
+            in_force: &InForce::new(&arm, &workload),
             leaders: &[(Role::Load, own), (Role::Server, own)],
             roles: &Roles::default(),
             kernel_release: "0.1",

@@ -8,11 +8,12 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod arm;
-mod beside;
+mod bell;
 mod calibrate;
 mod cgroup;
 mod check;
 mod collectors;
+mod context;
 mod counters;
 mod daemon;
 mod error;
@@ -26,6 +27,7 @@ pub mod journal;
 mod judge;
 mod kept_files;
 mod kernel_file;
+mod load_process;
 pub mod machine_lock;
 mod memory;
 mod network;
@@ -36,12 +38,13 @@ mod runner_input;
 mod serve;
 mod settle;
 mod spawn;
+mod stage;
 mod state;
 mod stop;
 mod sys;
 mod trial;
+mod turn;
 mod turns;
-mod window;
 mod written;
 
 #[cfg(test)]

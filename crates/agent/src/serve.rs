@@ -5,16 +5,17 @@
 
 use crate::arm::policy::foreseen_warnings;
 use crate::calibrate::calibrate;
+use crate::context::Context;
 use crate::error::AgentError;
 use crate::guard::{GuardKeeper, PATIENCE};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::roles::stack::FOLDERS;
+use crate::stage::LeftStage;
 use crate::state::StateLock;
-use crate::trial::{self, Context, Stage};
-use crate::{check, files, processes, turns};
+use crate::{check, files, processes, trial, turns};
 use doors::read::lines_within;
-use model::{Build, PROTOCOL_VERSION, Reply, Request, Side, TrialResult, TrialSpec};
+use model::{Build, PROTOCOL_VERSION, Reply, Request, Side, TrialSpec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
@@ -216,7 +217,7 @@ struct Agent {
     interrupt: Interrupt,
     options: Options,
     /// Processes that the last trial left for the next.
-    stage: Option<Stage>,
+    stage: Option<LeftStage>,
 }
 
 impl Agent {
@@ -327,29 +328,23 @@ impl Agent {
 
     /// A trial, on what the last one left if it left something.
     fn trial(&mut self, spec: &TrialSpec, inbox: &mut Inbox, say: &mut dyn FnMut(Reply)) -> Reply {
-        let mut left = None;
         if let Err(error) = self.look_after_undoing() {
             return unrestored(error);
         }
+        let spec = turns::resolve_arms(spec);
+        let mut left = None;
+        let mut measure = |context: &mut Context, stage: Option<LeftStage>| {
+            let (results, stage) = trial::run(context, &spec, stage)?;
+            left = stage;
+            Ok(Reply::Trial { results })
+        };
         let reply = match self.stage.take() {
             Some(stage) => {
                 let mut hear = |wait| inbox.within_trial(wait);
-                let ran = trial::run(&mut self.context(say, &mut hear), spec, Some(stage));
-                ran.map(|(result, stage)| {
-                    left = stage;
-                    trial_reply(result)
-                })
-                .unwrap_or_else(unrestored)
+                let context = &mut self.context(say, &mut hear);
+                measure(context, Some(stage)).unwrap_or_else(unrestored)
             }
-            None if spec.turns.is_some() => self.on_a_clean_machine(inbox, say, |context| {
-                let spec = turns::resolve_arms(spec);
-                Ok(turns::reply(trial::run_in_turns(context, &spec)?))
-            }),
-            None => self.on_a_clean_machine(inbox, say, |context| {
-                let (result, stage) = trial::run(context, spec, None)?;
-                left = stage;
-                Ok(trial_reply(result))
-            }),
+            None => self.on_a_clean_machine(inbox, say, |context| measure(context, None)),
         };
         self.stage = left;
         reply
@@ -424,12 +419,6 @@ impl Agent {
             say,
             hear,
         }
-    }
-}
-
-fn trial_reply(result: TrialResult) -> Reply {
-    Reply::Trial {
-        result: Box::new(result),
     }
 }
 

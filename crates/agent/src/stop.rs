@@ -18,6 +18,11 @@ pub enum Stop {
 const USAGE: i32 = 2;
 
 impl Stop {
+    /// The stop of a trial that the user or the runner ended.
+    pub(crate) fn interrupted() -> Stop {
+        Stop::Failed("interrupted".to_owned())
+    }
+
     /// The stop of a program that ended with this exit status, if it is known.
     pub(crate) fn by_exit(self, code: Option<i32>) -> Stop {
         match code {

@@ -6,20 +6,19 @@
 //! back on every thread. A window whose proof disagrees, or comes after the first half of its
 //! washout, does not count.
 
-use crate::arm::cpus;
-use crate::arm::ingredient::{self, INGREDIENTS, Ingredient};
+use crate::arm::in_force::InForce;
+use crate::arm::ingredient::{INGREDIENTS, Ingredient};
+use crate::bell::{self, Clock, clock};
 use crate::judge::judge;
-use crate::process::{Event, Process};
+use crate::process::Process;
 use crate::processes::KILL_LIMIT;
 use crate::stop::Stop;
 use crate::trial::Trial;
-use crate::window::interrupted_stop;
-use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Parsed, TurnFigures, phase};
 use model::turns::VoidWindow;
 use model::{
-    Arm, Evidence, Measurement, Phase, Reply, Role, Severity, TakingTurns, TrialResult, TrialSpec,
-    TrialState, Turns, Warning, Windows,
+    Arm, Evidence, Measurement, Role, Severity, TakingTurns, TrialResult, TrialSpec, Turns,
+    Warning, Windows,
 };
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -81,6 +80,8 @@ struct Turned {
     /// From the start of the turn until the arm was proven to be in force.
     change_ns: u64,
     void: Option<String>,
+    /// Its scheduler was in force and is not any more.
+    is_lost: bool,
 }
 
 impl Turned {
@@ -90,6 +91,7 @@ impl Turned {
             evidence: Evidence::default(),
             change_ns: 0,
             void: Some(format!("an earlier turn ended all: {why}")),
+            is_lost: false,
         }
     }
 }
@@ -107,25 +109,15 @@ impl<'a> Trial<'a, '_> {
             + Duration::from_nanos(taking.turns.all_ns());
         self.until = Instant::now() + limit;
         self.say_measuring();
-        self.limit_load()?;
-        let mut process = self.start(launch, None)?;
+        self.stage.limit_load(self.context, &self.in_force)?;
+        let mut process = self.start_load(launch)?;
         let turned = self.take_turns(&mut process, taking);
         let (turned, ended) = match turned {
-            Ok(turned) => (turned, self.wait_for_exit(&mut process)),
+            Ok(turned) => (turned, bell::wait_for_exit(self, &mut process)),
             Err(stop) => (Vec::new(), Err(stop)),
         };
         let (output, _) = self.end_process(process, ended)?;
-        if !output.success {
-            return Err(crate::trial::failed_with("the workload", &output));
-        }
-        let parsed = driver.parse(job, &output).map_err(Stop::Failed)?;
-        self.warnings.extend(parsed.warnings.iter().cloned());
-        if let Some(why) = parsed.void {
-            return Err(Stop::Void(why));
-        }
-        for file in parsed.files.iter().cloned() {
-            (self.context.say)(Reply::File { file });
-        }
+        let parsed = self.read_output(driver, job, &output)?;
         self.of_arms = of_arms(taking, &parsed, turned)?;
         self.warn_of_short_windows();
         Ok(())
@@ -164,111 +156,57 @@ impl<'a> Trial<'a, '_> {
         taking: &'a TakingTurns,
     ) -> Result<Vec<Turned>, Stop> {
         let turns = &taking.turns;
-        self.expect(process, phase::READY)?;
-        self.equip(process.pid)?;
-        // A process that is gone is noticed while waiting for its next line.
-        let _ = process.send(&format!("{}\n", phase::GO));
-        let begin = self.opening(process)?;
+        let begin = clock::start_clock(self, process)?;
+        let start_of = |index| begin + Duration::from_nanos(turns.lengths.turn_ns()) * index;
+        clock::wait_until(self, process, begin)?;
+        self.check_arm()?;
         let mut turned: Vec<Turned> = Vec::with_capacity(turns.order.len());
-        let mut over = None;
+        let mut over: Option<String> = None;
         for (index, turn) in (0..).zip(&turns.order) {
-            let start = begin + Duration::from_nanos(turns.lengths.turn_ns()) * index;
-            over = over.or(self.end_of_turn(process, start, turned.last_mut())?);
+            let ends = [start_of(index), start_of(index + 1)];
             turned.push(match &over {
-                None => self.turn_to(arm_at(taking, turn.arm)?, process.pid, start, turns)?,
-                Some(why) => Turned::without_arm(why),
+                None => self.turn_to(arm_at(taking, turn.arm)?, process, ends, turns)?,
+                Some(why) => {
+                    clock::wait_until(self, process, ends[1])?;
+                    Turned::without_arm(why)
+                }
             });
+            over = over.or(self.find_end_of_all(turned.last_mut()));
         }
-        let end = begin + Duration::from_nanos(turns.all_ns());
-        self.end_of_turn(process, end, turned.last_mut())?;
-        self.window_ns = (self.since_start(begin), self.since_start(end));
+        self.window_ns = (
+            self.since_start(begin),
+            self.since_start(begin + Duration::from_nanos(turns.all_ns())),
+        );
         self.prove_roles()?;
         let _ = process.send(&format!("{}\n", phase::SEEN));
         Ok(turned)
     }
 
-    /// The moment at which the first turn begins, which the load says when its warm-up begins.
-    fn opening(&mut self, process: &mut Process) -> Result<Instant, Stop> {
-        loop {
-            match process.wait(self.context.interrupt, self.until) {
-                Event::Line(line) => {
-                    let at_ns = line.strip_prefix(phase::OPENS).map(str::parse::<u64>);
-                    if let Some(Ok(at_ns)) = at_ns {
-                        let left = at_ns.saturating_sub(crate::collectors::trace::now_ns());
-                        return Ok(Instant::now() + Duration::from_nanos(left));
-                    }
-                }
-                Event::Interrupted => return Err(interrupted_stop()),
-                Event::Exited => return Err(crate::window::ended_early(process, "opens")),
-                Event::Timeout => self.check_time()?,
-            }
-        }
-    }
-
-    /// Waits for the end of a turn, and judges its window. Gives the reason for which no arm can
-    /// be trusted from here on: a scheduler that the kernel ejected, or that ended.
-    fn end_of_turn(
-        &mut self,
-        process: &mut Process,
-        end: Instant,
-        turned: Option<&mut Turned>,
-    ) -> Result<Option<String>, Stop> {
-        self.pause(process, end)?;
-        let Some(turned) = turned else {
-            self.check_arm()?;
-            return Ok(None);
-        };
-        let was_void = turned.void.is_some();
-        self.close(process.pid, turned);
-        if let Err(ended) = self.check_arm() {
-            let why = ended.in_words();
-            turned.void.get_or_insert_with(|| why.clone());
-            return Ok(Some(why));
-        }
-        let is_lost = self.arm.scheduler.is_some() && !was_void;
-        Ok(turned.void.clone().filter(|_| is_lost))
-    }
-
-    /// Waits for a moment at which the workload has to be there still.
-    fn pause(&mut self, process: &mut Process, until: Instant) -> Result<(), Stop> {
-        loop {
-            match process.wait(self.context.interrupt, until) {
-                Event::Line(_) => {}
-                Event::Interrupted => return Err(interrupted_stop()),
-                Event::Exited => return Err(crate::window::ended_early(process, phase::END)),
-                Event::Timeout => {
-                    self.check_time()?;
-                    return self.roles.check_alive(self.context.interrupt);
-                }
-            }
-        }
-    }
-
-    /// Takes back the arm in force, puts another in force and reads that back. What the kernel
-    /// refuses makes the window void; what cannot be taken back ends the trial.
+    /// Takes one turn: takes back the arm in force, puts another in force, reads it back, and reads it
+    /// again at the end. What the kernel refuses makes the window void; what cannot be taken back ends
+    /// the trial.
     fn turn_to(
         &mut self,
         arm: &'a Arm,
-        load: Pid,
-        start: Instant,
+        process: &mut Process,
+        ends: [Instant; 2],
         turns: &Turns,
     ) -> Result<Turned, Stop> {
         self.take_back()?;
         self.look_at_guard()?;
-        self.arm = arm;
-        self.changes = ingredient::make_changes(arm, &self.spec.workload);
-        let changed = self.apply().and_then(|()| self.equip(load));
-        if self.changes.iter().any(|change| change.step().is_some()) {
+        self.in_force = InForce::new(arm, &self.spec.workload);
+        self.evidence = Evidence::default();
+        let refused = self.apply().err();
+        if self.in_force.has_steps() {
             self.say_measuring();
         }
+        let mut clock = Clock::new(process, ends, refused);
+        self.take_turn(&mut clock)?;
         let mut turned = Turned {
-            evidence: Evidence {
-                points: vec![self.read_evidence(Phase::Before, Some(load))],
-                scheduler_binary: self.changes.iter().find_map(|c| c.program().cloned()),
-                ..Evidence::default()
-            },
-            change_ns: model::whole_nanos(start.elapsed()),
-            void: changed.err().map(|stop| stop.in_words()),
+            evidence: std::mem::take(&mut self.evidence),
+            change_ns: clock.change_ns,
+            void: clock.refused.map(|stop| stop.in_words()),
+            is_lost: false,
         };
         let limit_ns = turns.lengths.washout_ns / 2;
         if turned.void.is_none() && turned.change_ns > limit_ns {
@@ -278,7 +216,23 @@ impl<'a> Trial<'a, '_> {
                 model::format_duration_ns(turned.change_ns)
             ));
         }
+        if turned.void.is_none() {
+            turned.void = judge(arm, &turned.evidence).err();
+            turned.is_lost = turned.void.is_some() && arm.scheduler.is_some();
+        }
         Ok(turned)
+    }
+
+    /// The reason for which no arm can be trusted after a turn: a scheduler that the kernel ejected, or
+    /// that ended.
+    fn find_end_of_all(&mut self, turned: Option<&mut Turned>) -> Option<String> {
+        let turned = turned?;
+        if let Err(ended) = self.check_arm() {
+            let why = ended.in_words();
+            turned.void.get_or_insert_with(|| why.clone());
+            return Some(why);
+        }
+        turned.void.clone().filter(|_| turned.is_lost)
     }
 
     /// Nothing is put in force that nobody would undo.
@@ -289,39 +243,13 @@ impl<'a> Trial<'a, '_> {
     }
 
     fn take_back(&mut self) -> Result<(), Stop> {
-        let mut errors = Vec::new();
-        for change in self.changes.iter_mut().rev() {
-            errors.extend(change.undo(self.context.root).errors);
-        }
+        let errors = self.in_force.take_back(self.context.root).errors;
         match errors.is_empty() {
             true => Ok(()),
             false => Err(Stop::Failed(format!(
                 "an arm could not be taken back: {}",
                 errors.join("; ")
             ))),
-        }
-    }
-
-    /// Gives the threads that are there what the arm has for their role.
-    fn equip(&mut self, load: Pid) -> Result<(), Stop> {
-        if let Some(policy) = self.policy_of_load() {
-            self.follow(load, policy)?;
-        }
-        let regrouped = self.roles.regroup(self.arm);
-        regrouped.map_err(|e| Stop::Void(e.to_string()))?;
-        if let Some(cpus) = cpus::of_role(self.arm, &Role::Load) {
-            cpus::keep_tree(self.context.root, load, cpus).map_err(Stop::Void)?;
-        }
-        self.clamp(&Role::Load, load)?;
-        self.follow_roles()
-    }
-
-    /// Reads at the end of a window that its arm is still in force, and judges it.
-    fn close(&mut self, load: Pid, turned: &mut Turned) {
-        let point = self.read_evidence(Phase::After, Some(load));
-        turned.evidence.points.push(point);
-        if turned.void.is_none() {
-            turned.void = judge(self.arm, &turned.evidence).err();
         }
     }
 }
@@ -442,14 +370,4 @@ fn levels(metrics: &[Measurement], windows: &Windows) -> Vec<Measurement> {
 fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)
-}
-
-/// Reply to the runner: a result for each arm, or that of a trial that does not count.
-pub fn reply(mut results: Vec<TrialResult>) -> Reply {
-    match results.as_slice() {
-        [one] if one.state != TrialState::Ok => Reply::Trial {
-            result: Box::new(results.remove(0)),
-        },
-        _ => Reply::Turns { results },
-    }
 }

@@ -138,10 +138,10 @@ fn the_end_of_the_input_ends_the_trial_and_the_agent() {
     agent.send(&trial(Arm::unchanged("x"), command(&stubborn("605.25"))));
     eventually("the workload runs", || running("605.25").len() >= 2);
     agent.close_input();
-    let Some(Reply::Trial { result }) = agent.answer() else {
+    let Some(Reply::Trial { results }) = agent.answer() else {
         panic!("no result");
     };
-    assert_eq!(result.state.why(), Some("interrupted"));
+    assert_eq!(results[0].state.why(), Some("interrupted"));
     assert!(agent.child.wait().unwrap().success());
     assert!(running("605.25").is_empty());
 }

@@ -46,9 +46,7 @@ fn nothing_starts_before_the_rest_that_other_arms_had_is_over() {
         panic!("{request:?}");
     };
     spec.rest_ns = 700_000_000;
-    let Reply::Trial { result } = Agent::start().ask(&request) else {
-        panic!("no trial");
-    };
+    let result = Agent::start().result(&request);
     assert_eq!(result.state, TrialState::Ok);
     let evidence = &result.evidence;
     assert!(evidence.points[0].at_ns >= 700_000_000, "{evidence:?}");
@@ -241,9 +239,7 @@ fn events_of_an_experiment_are_counted_in_all_processes_of_the_load() {
     spec.observe.perf = ["task-clock", "context-switches", "sched:sched_process_exec"]
         .map(str::to_owned)
         .into();
-    let Reply::Trial { result } = Agent::start().ask(&Request::Trial { spec }) else {
-        panic!("no result");
-    };
+    let result = Agent::start().result(&Request::Trial { spec });
     if let TrialState::Void { why } = &result.state {
         return tests::skipped(why);
     }

@@ -61,7 +61,7 @@ fn answers(session: &mut dyn Session, experiment: &Experiment) -> Result<(), Str
 
 fn measured(session: &mut dyn Session, experiment: &Experiment) -> Result<TrialResult, String> {
     match ask(session, &trial(experiment, 0))? {
-        Reply::Trial { result } => Ok(*result),
+        Reply::Trial { mut results } if results.len() == 1 => Ok(results.remove(0)),
         other => Err(format!("no trial, but {other:?}")),
     }
 }

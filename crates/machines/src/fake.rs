@@ -226,7 +226,7 @@ impl FakeSession {
         };
         let is_ok = result.state == TrialState::Ok;
         let ended = Reply::Trial {
-            result: Box::new(result),
+            results: vec![result],
         };
         match &spec.part {
             Part::Beside if is_ok => {

@@ -11,7 +11,7 @@ use crate::workload::{Calibration, Load, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a message changes its meaning. Agent and runner must agree.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// From the runner. Every request has exactly one final reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -131,12 +131,8 @@ pub enum Reply {
     },
     /// The trial has ended, whatever came of it.
     Trial {
-        /// Result with evidence, metrics and warnings.
-        result: Box<TrialResult>,
-    },
-    /// The trial has ended in which arms took turns, and it counts.
-    Turns {
-        /// A result for each arm, in their order.
+        /// A result with evidence, metrics and warnings for each arm that took turns, in their order; one
+        /// where an arm had the trial for itself, or where it does not count.
         results: Vec<TrialResult>,
     },
     /// All is undone, and the agent ends.

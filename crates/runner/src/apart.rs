@@ -2,8 +2,7 @@
 //! each side. What one says about its window the other is told.
 
 use crate::connection::{Connection, LOOK, Patience, out_of_turn};
-use crate::trial::{Cut, Ended, UnderWay, make_request};
-use machines::TargetError;
+use crate::trial::{Cut, Ended, UnderWay, make_request, only_result};
 use model::{
     Arm, Listening, Measurement, Observe, Part, Reply, Request, TrialResult, TrialSpec, TrialState,
     Warning,
@@ -32,7 +31,7 @@ impl Apart<'_, '_> {
         let services = match self.trial.receive_reply(self.target, &mut of_target)? {
             Reply::Serving { services } => services,
             // It ended before there was anything to ask.
-            Reply::Trial { result } => return Ok(result),
+            Reply::Trial { results } => return only_result(results),
             other => return Err(out_of_turn(&other).into()),
         };
         let services = self.forwarded(services)?;
@@ -41,8 +40,8 @@ impl Apart<'_, '_> {
         // Whatever ends this leaves the load running, unless it is the load itself.
         self.load_is_left = true;
         let load = match self.until_load_ended(of_target)? {
-            Ok(load) => load,
-            Err(result) => return Ok(result),
+            Ok(load) => only_result(load)?,
+            Err(results) => return only_result(results),
         };
         self.load_is_left = false;
         self.target.send_request(&Request::LoadEnded)?;
@@ -68,14 +67,14 @@ impl Apart<'_, '_> {
     fn until_load_ended(
         &mut self,
         mut of_target: Patience,
-    ) -> Result<Result<Box<TrialResult>, Box<TrialResult>>, Cut> {
+    ) -> Result<Result<Vec<TrialResult>, Vec<TrialResult>>, Cut> {
         let mut of_load = Patience::starting_at(Instant::now());
         loop {
             match self.trial.poll_reply(self.controller, LOOK, &mut of_load)? {
                 Some(Reply::Window { edge }) => {
                     self.target.send_request(&Request::Window { edge })?
                 }
-                Some(Reply::Trial { result }) => return Ok(Ok(result)),
+                Some(Reply::Trial { results }) => return Ok(Ok(results)),
                 Some(other) => return Err(out_of_turn(&other).into()),
                 None => {}
             }
@@ -84,7 +83,7 @@ impl Apart<'_, '_> {
                 .trial
                 .poll_reply(self.target, Duration::ZERO, of_target)?
             {
-                Some(Reply::Trial { result }) => return Ok(Err(result)),
+                Some(Reply::Trial { results }) => return Ok(Err(results)),
                 Some(other) => return Err(out_of_turn(&other).into()),
                 None => {}
             }

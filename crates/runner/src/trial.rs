@@ -97,12 +97,12 @@ impl<'a> UnderWay<'a> {
     /// The result that an agent sends next.
     pub fn receive_result(&mut self, from: &mut Connection) -> Ended {
         match self.receive_reply(from, &mut Patience::starting_at(Instant::now()))? {
-            Reply::Trial { result } => Ok(result),
-            Reply::Turns { results } if !results.is_empty() => {
+            Reply::Trial { results } if results.len() > 1 => {
                 let first = Box::new(results[0].clone());
                 self.arms = results;
                 Ok(first)
             }
+            Reply::Trial { results } => only_result(results),
             other => Err(out_of_turn(&other).into()),
         }
     }
@@ -154,6 +154,14 @@ impl<'a> UnderWay<'a> {
         let kept = &mut self.files.kept;
         kept.entry(piece.path).or_default().extend(bytes);
         Ok(())
+    }
+}
+
+/// The result of a trial that one arm had for itself.
+pub(crate) fn only_result(mut results: Vec<TrialResult>) -> Ended {
+    match results.pop().filter(|_| results.is_empty()) {
+        Some(result) => Ok(Box::new(result)),
+        None => Err(RunError::OutOfTurn("no result of one trial".to_owned()).into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Arms that keep the threads of a role to some CPUs: sched_setaffinity(2), read back of every
-//! thread that is looked at. The CPUs are given with the role's start (`roles`, `window`), and end
-//! with its processes, so there is nothing to undo.
+//! thread that is looked at. A role starts with them, and they end with its processes, so there is
+//! nothing to undo.
 
 use super::ingredient::{Around, At, Change, Form, Ingredient, parse_text, problem, without_role};
 use super::requirement::Asked;
@@ -126,8 +126,12 @@ impl Ingredient for RoleCpus {
     }
 
     fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+        let list = written(arm)?;
         of_arm(arm)?;
-        Some(Box::new(Kept { role: &arm.to }))
+        Some(Box::new(Kept {
+            role: &arm.to,
+            list,
+        }))
     }
 }
 
@@ -141,14 +145,9 @@ pub fn of_arm(arm: &Arm) -> Option<Vec<u32>> {
     Some(cpus.into_iter().collect())
 }
 
-/// The list as it is written for a role.
-pub fn of_role<'a>(arm: &'a Arm, role: &Role) -> Option<&'a str> {
-    written(arm).filter(|_| arm.to == *role)
-}
-
 /// Keeps every thread of a process tree to the CPUs of the arm. A thread that starts later
 /// inherits them.
-pub fn keep_tree(root: &Path, pid: Pid, text: &str) -> Result<(), String> {
+fn keep_tree(root: &Path, pid: Pid, text: &str) -> Result<(), String> {
     let threads = tasks::threads_of_tree(root, pid, usize::MAX);
     threads
         .into_iter()
@@ -188,9 +187,21 @@ pub fn list(cpus: &[u32]) -> String {
 
 struct Kept<'a> {
     role: &'a Role,
+    list: &'a str,
 }
 
 impl Change for Kept<'_> {
+    fn before_exec(&self, root: &Path, role: &Role, pid: Pid) -> Result<(), String> {
+        self.equip_threads(root, role, pid)
+    }
+
+    fn equip_threads(&self, root: &Path, role: &Role, leader: Pid) -> Result<(), String> {
+        match role == self.role {
+            true => keep_tree(root, leader, self.list),
+            false => Ok(()),
+        }
+    }
+
     fn facts(&self, at: &At) -> Vec<Fact> {
         let leaders = at.leaders.iter().filter(|(role, _)| role == self.role);
         let threads =

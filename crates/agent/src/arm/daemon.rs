@@ -11,7 +11,6 @@ use crate::daemon::{self, NoDaemon};
 use crate::journal::{Journal, Undo};
 use crate::kernel_file;
 use crate::roles::cgroup::{Cgroup, Settings};
-use crate::roles::placement;
 use crate::stop::Stop;
 use collect::tasks::{self, Pid};
 use load::Keys;
@@ -172,7 +171,7 @@ fn lacks(root: &Path, arm: &Arm, daemon: &Daemon) -> Result<(), NoDaemon> {
 }
 
 fn settings(arm: &Arm) -> Settings {
-    placement::of_arm(&Role::Daemon, arm)
+    super::weight::settings_of(arm, &Role::Daemon)
 }
 
 /// The group of the cpu controller that the arm changes, with all files that it writes.

@@ -125,23 +125,19 @@ fn of_arm(arm: &Arm) -> BTreeMap<&str, &str> {
     texts.collect()
 }
 
-/// The launch of a process of this role, with the variables that the arm has for it.
-pub fn with_variables(launch: &Launch, arm: &Arm, role: &Role) -> Launch {
-    let mut launch = launch.clone();
-    if arm.to == *role {
-        let variables = of_arm(arm).into_iter();
-        let owned = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        launch.environment.extend(owned);
-    }
-    launch
-}
-
 struct Given<'a> {
     role: &'a Role,
     variables: BTreeMap<&'a str, &'a str>,
 }
 
 impl Change for Given<'_> {
+    fn prepare_launch(&self, role: &Role, launch: &mut Launch) {
+        if self.role == role {
+            let owned = |(name, value): (&&str, &&str)| ((*name).to_owned(), (*value).to_owned());
+            launch.environment.extend(self.variables.iter().map(owned));
+        }
+    }
+
     /// Variables that the processes were started with, since a program may write over its own.
     fn facts(&self, at: &At) -> Vec<Fact> {
         let leaders = at.leaders.iter().filter(|(role, _)| role == self.role);
@@ -228,12 +224,14 @@ mod tests {
         let mut launch = Launch::new(vec!["true".to_owned()]);
         launch.environment.insert("A".to_owned(), "1".to_owned());
         launch.environment.insert("B".to_owned(), "1".to_owned());
-        let load = with_variables(&launch, &arm, &Role::Load);
+        let workload = crate::fixture::command();
+        let in_force = crate::arm::in_force::InForce::new(&arm, &workload);
+        let load = in_force.launch(&Role::Load, &launch);
         assert_eq!(
             (&*load.environment["A"], &*load.environment["B"]),
             ("2", "1")
         );
-        assert_eq!(with_variables(&launch, &arm, &Role::Server), launch);
+        assert_eq!(in_force.launch(&Role::Server, &launch), launch);
         assert_eq!(value_in(b"AB=3\0A=2\0", "A"), "2");
         assert_eq!(value_in(b"AB=3\0", "A"), readings::NONE);
     }

@@ -14,10 +14,11 @@ use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::roles::Roles;
+use crate::roles::cgroup::Settings;
 use crate::stop::Stop;
 use collect::tasks::Pid;
-use load::Keys;
 use load::registry::Registry;
+use load::{Keys, Launch};
 use model::{
     Arm, Fact, Invalid, Problem, Role, RolePolicy, SchedulerBinary, TrialFile, Warning, Workload,
 };
@@ -125,7 +126,7 @@ pub trait Ingredient: Sync {
 }
 
 /// One ingredient of one trial.
-pub trait Change {
+pub trait Change: Sync {
     /// The step that takes its time when it is put in force, and the longest that it may take.
     fn step(&self) -> Option<(String, Duration)> {
         None
@@ -135,6 +136,35 @@ pub trait Change {
     /// `undo` takes back what was changed before.
     fn apply(&mut self, _ground: Ground) -> Result<(), Stop> {
         Ok(())
+    }
+
+    /// Adds to the way in which processes of a role are started.
+    fn prepare_launch(&self, _role: &Role, _launch: &mut Launch) {}
+
+    /// Gives its part to a process that leads a role, before that runs its program: whatever it starts
+    /// inherits it.
+    fn before_exec(&self, _root: &Path, _role: &Role, _pid: Pid) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Gives its part to all threads of a role that are there, when a window is about to open.
+    fn equip_threads(&self, _root: &Path, _role: &Role, _leader: Pid) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// True if threads of the role do not inherit it, so that new ones are to be equipped as they come.
+    fn must_follow_threads(&self, _role: &Role) -> bool {
+        false
+    }
+
+    /// Settings that it asks of the cgroup of a role.
+    fn group_settings(&self, _role: &Role) -> Settings {
+        Settings::default()
+    }
+
+    /// True if threads of the role will be real-time ones, to which the group must give their time.
+    fn is_realtime(&self, _role: &Role) -> bool {
+        false
     }
 
     /// Facts as they are now. A fact needs to say what is wanted only where the arm alone does
@@ -202,6 +232,18 @@ pub struct Ground<'a> {
     /// Journal in which a change is recorded before it is made.
     pub journal: &'a mut Journal,
     pub(crate) interrupt: &'a Interrupt,
+}
+
+impl Ground<'_> {
+    /// The same ground for one change of several.
+    pub(crate) fn reborrow(&mut self) -> Ground<'_> {
+        Ground {
+            root: self.root,
+            fence: self.fence,
+            journal: self.journal,
+            interrupt: self.interrupt,
+        }
+    }
 }
 
 /// Places where facts are found.
@@ -286,13 +328,6 @@ pub(crate) fn asked_facts(arm: &Arm) -> Vec<Asked> {
 pub(crate) fn require(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
     let all = INGREDIENTS.iter();
     all.flat_map(|ingredient| ingredient.require(root, arm, workloads))
-        .collect()
-}
-
-/// The changes of one trial.
-pub(crate) fn make_changes<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Box<dyn Change + 'a>> {
-    let all = INGREDIENTS.iter();
-    all.filter_map(|ingredient| ingredient.make_change(arm, workload))
         .collect()
 }
 

@@ -7,6 +7,7 @@ use super::ingredient::{Around, At, Change, Form, Ingredient, parse_text, proble
 use super::requirement::Asked;
 use crate::roles;
 use crate::roles::cgroup::Quota;
+use crate::roles::cgroup::Settings;
 use load::Keys;
 use load::units::{parse_duration, parse_percent};
 use model::readings::QUOTA;
@@ -111,8 +112,11 @@ impl Ingredient for RoleQuota {
     }
 
     fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
-        of_arm(arm)?;
-        Some(Box::new(Limited { role: &arm.to }))
+        let quota = of_arm(arm)?;
+        Some(Box::new(Limited {
+            role: &arm.to,
+            quota,
+        }))
     }
 }
 
@@ -162,9 +166,17 @@ pub fn of_role(arm: &Arm, role: &Role) -> Option<Quota> {
 
 struct Limited<'a> {
     role: &'a Role,
+    quota: Quota,
 }
 
 impl Change for Limited<'_> {
+    fn group_settings(&self, role: &Role) -> Settings {
+        Settings {
+            quota: (role == self.role).then_some(self.quota),
+            ..Settings::default()
+        }
+    }
+
     fn facts(&self, at: &At) -> Vec<Fact> {
         let leaders = at.leaders.iter().filter(|(role, _)| role == self.role);
         let quota = |pid| match at.roles.quota_of(at.root, pid) {

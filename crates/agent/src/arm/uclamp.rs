@@ -133,8 +133,11 @@ impl Ingredient for Uclamp {
     }
 
     fn make_change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
-        of_arm(arm)?;
-        Some(Box::new(Clamped { role: &arm.to }))
+        let clamps = of_arm(arm)?;
+        Some(Box::new(Clamped {
+            role: &arm.to,
+            clamps,
+        }))
     }
 }
 
@@ -176,11 +179,6 @@ fn of_arm(arm: &Arm) -> Option<Clamps> {
     parse(arm.ingredients.get(KEY)?.as_str()?).ok()
 }
 
-/// The clamps of a role under an arm.
-pub fn of_role(arm: &Arm, role: &Role) -> Option<Clamps> {
-    of_arm(arm).filter(|_| arm.to == *role)
-}
-
 /// The kernel's limits for all threads, which count in place of larger clamps.
 fn capped(root: &Path, arm: &Arm, clamps: Clamps) -> Vec<Problem> {
     let limit = |end: &str, wanted: Option<u32>| {
@@ -211,7 +209,7 @@ pub fn apply(tid: Pid, clamps: Clamps) -> io::Result<()> {
 }
 
 /// Clamps every thread of a process tree.
-pub fn apply_to_tree(root: &Path, pid: Pid, clamps: Clamps) -> Result<(), String> {
+fn clamp_tree(root: &Path, pid: Pid, clamps: Clamps) -> Result<(), String> {
     for tid in tasks::threads_of_tree(root, pid, usize::MAX) {
         match apply(tid, clamps) {
             Err(e) if e.raw_os_error() != Some(libc::ESRCH) => {
@@ -231,9 +229,21 @@ fn try_on_this_machine(clamps: Clamps) -> io::Result<()> {
 
 struct Clamped<'a> {
     role: &'a Role,
+    clamps: Clamps,
 }
 
 impl Change for Clamped<'_> {
+    fn before_exec(&self, root: &Path, role: &Role, pid: Pid) -> Result<(), String> {
+        self.equip_threads(root, role, pid)
+    }
+
+    fn equip_threads(&self, root: &Path, role: &Role, leader: Pid) -> Result<(), String> {
+        match role == self.role {
+            true => clamp_tree(root, leader, self.clamps),
+            false => Ok(()),
+        }
+    }
+
     fn facts(&self, at: &At) -> Vec<Fact> {
         let leaders = at.leaders.iter().filter(|(role, _)| role == self.role);
         let threads =

@@ -1,6 +1,6 @@
 //! Arms that change the weight of cgroups: of the antagonists where an arm is for them, else of the server
 //! and the services, each of which has a cgroup of its own. It is made with the process (`roles`) and removed
-//! with it, so there is nothing to apply or undo here. Arms that take turns change it where it is
+//! with it, so there is nothing to undo here. Arms that take turns change it where it is
 //! (`Roles::regroup`).
 
 use super::ingredient::{Around, At, Change, Form, Ingredient, problem, twice_error, value_of};
@@ -132,7 +132,7 @@ impl Ingredient for RoleWeight {
         let wanted = roles.map(|role| (wanted(arm, workload, &role), role));
         let weighed = wanted.into_iter().filter(|(wanted, _)| !wanted.is_empty());
         let weighed: Vec<_> = weighed.collect();
-        (!weighed.is_empty()).then(|| Box::new(Weighed { weighed }) as _)
+        (!weighed.is_empty()).then(|| Box::new(Weighed { arm, weighed }) as _)
     }
 }
 
@@ -140,9 +140,9 @@ impl Ingredient for RoleWeight {
 /// placements; none where nobody asks for one. A group that is there for its quota has the usual one.
 fn wanted(arm: &Arm, workload: &Workload, role: &Role) -> BTreeSet<u32> {
     let places = workload.placements_of(role);
-    let placed = places
-        .map(|place| placement::group(&placement::placement_under(place, role, arm), role, arm));
-    let groups: Vec<_> = placed
+    let of_arm = settings_of(arm, role);
+    let groups: Vec<_> = places
+        .map(|place| placement::group_settings(place).overlaid(of_arm))
         .filter(|group| *group != Settings::default())
         .collect();
     match groups.iter().any(|group| group.weight.is_some()) {
@@ -151,6 +151,14 @@ fn wanted(arm: &Arm, workload: &Workload, role: &Role) -> BTreeSet<u32> {
             .map(|group| group.weight.unwrap_or(USUAL_WEIGHT))
             .collect(),
         false => BTreeSet::new(),
+    }
+}
+
+/// Settings that an arm asks of the cgroup of a role.
+pub fn settings_of(arm: &Arm, role: &Role) -> Settings {
+    Settings {
+        weight: arm.weight_of(role),
+        quota: super::quota::of_role(arm, role),
     }
 }
 
@@ -163,12 +171,20 @@ pub fn check_weight(weight: u32) -> Result<(), Invalid> {
 }
 
 /// Roles whose cgroups have weights.
-struct Weighed {
+struct Weighed<'a> {
+    arm: &'a Arm,
     /// The weights that are wanted of each role.
     weighed: Vec<(BTreeSet<u32>, Role)>,
 }
 
-impl Change for Weighed {
+impl Change for Weighed<'_> {
+    fn group_settings(&self, role: &Role) -> Settings {
+        Settings {
+            weight: self.arm.weight_of(role),
+            ..Settings::default()
+        }
+    }
+
     fn facts(&self, at: &At) -> Vec<Fact> {
         let facts = self.weighed.iter().map(|(wanted, role)| {
             let found: BTreeSet<_> = at.roles.weights_of(role).into_iter().collect();

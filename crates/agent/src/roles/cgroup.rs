@@ -56,6 +56,16 @@ pub struct Settings {
     pub quota: Option<Quota>,
 }
 
+impl Settings {
+    /// These settings, with those of an arm in place of its own.
+    pub fn overlaid(self, of_arm: Settings) -> Self {
+        Settings {
+            weight: of_arm.weight.or(self.weight),
+            quota: of_arm.quota.or(self.quota),
+        }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
     #[error("no cgroup controller for CPU time is mounted; leave out weight and quota")]

@@ -11,7 +11,7 @@ pub(crate) mod placement;
 mod server;
 pub mod stack;
 
-use crate::arm::env;
+use crate::arm::in_force::InForce;
 use crate::collectors::events::RoleEvents;
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
@@ -26,7 +26,7 @@ use collect::tasks::{self, Pid};
 use load::roles::{ANTAGONISTS, SERVERS};
 use load::{Launch, Output};
 use model::{
-    Arm, Calibration, Class, Measurement, Placement, Problem, Role, Service, format_duration_ns,
+    Calibration, Class, Measurement, Placement, Problem, Role, Service, format_duration_ns,
 };
 use server::NotReady;
 use std::net::SocketAddr;
@@ -41,11 +41,10 @@ const PROBE_EVERY: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Parts of a trial that starting a role needs.
-#[derive(Debug)]
 pub struct Ground<'a> {
     pub root: &'a Path,
     pub executable: &'a Path,
-    pub arm: &'a Arm,
+    pub in_force: &'a InForce<'a>,
     /// Keeps the processes of the roles together.
     pub fence: &'a Fence,
     pub journal: &'a mut Journal,
@@ -155,10 +154,10 @@ impl Roles {
             executable: ground.executable,
             fence: ground.fence,
         };
-        let placement = &placement::placement_under(placement, &role, ground.arm);
         // Not by its name, which users choose.
         let group_name = format!("{}-{}", ground.fence.name(), self.running.len());
-        let settings = placement::group(placement, &role, ground.arm);
+        let settings =
+            placement::group_settings(placement).overlaid(ground.in_force.group_settings(&role));
         let refused = |e: CgroupError| Stop::Void(format!("the {name}: {e}"));
         let group = self
             .groups
@@ -166,16 +165,17 @@ impl Roles {
             .map_err(refused)?;
         if let Some(group) = group
             .as_ref()
-            .filter(|_| is_realtime(&role, placement, ground.arm))
+            .filter(|_| is_realtime(&role, placement, ground.in_force))
         {
             group.allow_realtime().map_err(refused)?;
         }
-        let launch = env::with_variables(launch, ground.arm, &role);
+        let launch = ground.in_force.launch(&role, launch);
         let launch = placement::with_memory(&launch, placement, ground.executable);
-        let (root, events) = (ground.root, &mut *ground.events);
+        let (root, events, in_force) = (ground.root, &mut *ground.events, ground.in_force);
         let started = Process::start(&launch, origin, ground.journal, |pid| {
             events.open(root, &role, pid)?;
-            placement::apply(pid, placement, group.as_ref())
+            placement::apply(pid, placement, group.as_ref())?;
+            in_force.before_exec(root, &role, pid)
         });
         let process = started.map_err(|error| match error {
             SpawnError::Refused(why) => Stop::Void(format!("the {name}: {why}")),
@@ -241,7 +241,7 @@ impl Roles {
             return Ok(());
         };
         match running.process.wait(interrupt, Instant::now() + pause) {
-            Event::Interrupted => Err(Stop::Failed("interrupted".to_owned())),
+            Event::Interrupted => Err(Stop::interrupted()),
             Event::Exited => Err(running.ended()),
             Event::Line(_) | Event::Timeout => Ok(()),
         }
@@ -297,20 +297,20 @@ impl Roles {
         &mut self,
         root: &Path,
         name: &str,
-        arm: &Arm,
+        in_force: &InForce,
         journal: &mut Journal,
     ) -> Result<(), CgroupError> {
-        let settings = placement::group(&Placement::default(), &Role::Load, arm);
+        let settings = in_force.group_settings(&Role::Load);
         self.load_group = self.groups.make(root, name, settings, journal)?;
         Ok(())
     }
 
     /// Gives the groups that are there what another arm asks of them, where arms take turns.
-    pub fn regroup(&self, arm: &Arm) -> Result<(), CgroupError> {
+    pub fn regroup(&self, in_force: &InForce) -> Result<(), CgroupError> {
         let groups = self.running.iter().map(|r| (&r.role, r.group.as_ref()));
         for (role, group) in groups.chain([(&Role::Load, self.load_group.as_ref())]) {
             if let Some(group) = group {
-                group.set(placement::of_arm(role, arm))?;
+                group.set(in_force.group_settings(role))?;
             }
         }
         Ok(())
@@ -460,10 +460,10 @@ pub fn least_threads(workload: &model::Workload, role: &Role) -> u32 {
 }
 
 /// Will the role be `fifo` or `rr`, by its own placement or by the arm?
-fn is_realtime(role: &Role, placement: &Placement, arm: &Arm) -> bool {
-    let of_arm = arm.policy.as_ref().filter(|_| arm.to == *role);
-    let mut policies = of_arm.into_iter().chain(&placement.policy);
-    policies.any(|policy| matches!(policy.class, Class::Fifo | Class::Rr))
+fn is_realtime(role: &Role, placement: &Placement, in_force: &InForce) -> bool {
+    let own = placement.policy.as_ref();
+    in_force.is_realtime(role)
+        || own.is_some_and(|policy| matches!(policy.class, Class::Fifo | Class::Rr))
 }
 
 impl Running {

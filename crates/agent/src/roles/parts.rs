@@ -98,7 +98,7 @@ fn collides(arm: &Arm) -> Option<(String, &'static str)> {
     if arm.to != Role::Load {
         return None;
     }
-    let settings = super::placement::group(&model::Placement::default(), &Role::Load, arm);
+    let settings = crate::arm::settings_of(arm, &Role::Load);
     if settings.quota.is_some_and(|quota| quota != Quota::NONE) {
         let what = "its quota is for the whole load".to_owned();
         return Some((what, "leave out the quota, or weight and quota of the sets"));

@@ -2,37 +2,18 @@
 //! inherited, so it is given to the first process before it runs its program.
 
 use super::cgroup::{Cgroup, Quota, Settings};
-use crate::arm::{cpus, policy, quota};
+use crate::arm::policy;
 use collect::tasks::Pid;
 use load::{Launch, SELF};
-use model::{Arm, Class, Placement, Policy, Role};
+use model::{Class, Placement, Policy};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::path::Path;
 
-/// Placement of a role under an arm: CPUs and weight of the arm take the place of its own.
-pub fn placement_under(placement: &Placement, role: &Role, arm: &Arm) -> Placement {
-    let cpus = cpus::of_role(arm, role).map(str::to_owned);
-    Placement {
-        cpus: cpus.or_else(|| placement.cpus.clone()),
-        weight: arm.weight_of(role).or(placement.weight),
-        ..placement.clone()
-    }
-}
-
-/// Settings of the cgroup of a role under an arm: the arm's quota takes the place of its own.
-pub fn group(placement: &Placement, role: &Role, arm: &Arm) -> Settings {
-    let own = placement.quota_percent.map(Quota::of_percent);
+/// Settings of the cgroup of a role by its own placement.
+pub fn group_settings(placement: &Placement) -> Settings {
     Settings {
         weight: placement.weight,
-        quota: quota::of_role(arm, role).or(own),
-    }
-}
-
-/// Settings that an arm asks of the cgroup of a role.
-pub fn of_arm(role: &Role, arm: &Arm) -> Settings {
-    Settings {
-        weight: arm.weight_of(role),
-        quota: quota::of_role(arm, role),
+        quota: placement.quota_percent.map(Quota::of_percent),
     }
 }
 
@@ -111,21 +92,19 @@ mod tests {
     }
 
     #[test]
-    fn the_weight_of_an_arm_takes_the_place_of_that_of_its_role() {
-        let own = Placement {
+    fn the_settings_of_an_arm_take_the_place_of_those_of_its_role() {
+        let own = group_settings(&Placement {
             weight: Some(50),
-            nice: Some(5),
+            quota_percent: Some(30.0),
             ..Placement::default()
+        });
+        assert_eq!(own.overlaid(Settings::default()), own);
+        let of_arm = Settings {
+            weight: Some(1000),
+            quota: None,
         };
-        let mut arm = Arm::unchanged("heavy");
-        assert_eq!(placement_under(&own, &Role::Server, &arm), own);
-        arm.weight = Some(1000);
-        let placed = placement_under(&own, &Role::Server, &arm);
-        assert_eq!((placed.weight, placed.nice), (Some(1000), Some(5)));
-        assert_eq!(placement_under(&own, &Role::Antagonist, &arm), own);
-        arm.to = Role::Antagonist;
-        let placed = placement_under(&own, &Role::Antagonist, &arm);
-        assert_eq!(placed.weight, Some(1000));
+        let both = own.overlaid(of_arm);
+        assert_eq!((both.weight, both.quota), (Some(1000), own.quota));
     }
 
     #[test]

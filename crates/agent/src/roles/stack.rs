@@ -4,7 +4,6 @@
 use super::server;
 use super::server::NotReady;
 use super::{Ground, Roles, SERVER, Wait};
-use crate::arm::env;
 use crate::files;
 use crate::journal::{Journal, Undo};
 use crate::process::{Event, Origin, Process};
@@ -318,7 +317,7 @@ impl Roles {
         ground: &mut Ground,
     ) -> Result<Result<(), BadEnd>, Stop> {
         let launch = self.layout.launch(services, service, argv);
-        let launch = env::with_variables(&launch, ground.arm, &Role::Server);
+        let launch = ground.in_force.launch(&Role::Server, &launch);
         let words = launch.argv.join(" ");
         let origin = Origin {
             executable: ground.executable,
@@ -361,7 +360,7 @@ impl Roles {
             let until = deadline.min(Instant::now() + STEP);
             match process.wait(ground.interrupt, until) {
                 Event::Exited => return Ok(true),
-                Event::Interrupted => return Err(Stop::Failed("interrupted".to_owned())),
+                Event::Interrupted => return Err(Stop::interrupted()),
                 Event::Line(_) | Event::Timeout => self.check_alive(ground.interrupt)?,
             }
             if Instant::now() >= deadline {

@@ -26,8 +26,8 @@ pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
     let requests = [Request::Check { experiment, side }, Request::Trial { spec }];
     let mut replies = answers(&requests);
     match (replies.pop(), replies.pop()) {
-        (Some(Reply::Trial { result }), Some(Reply::Checked { problems, .. })) => {
-            (problems, *result)
+        (Some(Reply::Trial { mut results }), Some(Reply::Checked { problems, .. })) => {
+            (problems, results.remove(0))
         }
         replies => panic!("{replies:?}"),
     }

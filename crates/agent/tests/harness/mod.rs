@@ -114,8 +114,13 @@ impl Agent {
     }
 
     pub fn trial(&mut self, arm: Arm, workload: Workload) -> TrialResult {
-        match self.ask(&trial(arm, workload)) {
-            Reply::Trial { result } => *result,
+        self.result(&trial(arm, workload))
+    }
+
+    /// The one result of a trial.
+    pub fn result(&mut self, request: &Request) -> TrialResult {
+        match self.ask(request) {
+            Reply::Trial { mut results } if results.len() == 1 => results.remove(0),
             other => panic!("{other:?}"),
         }
     }

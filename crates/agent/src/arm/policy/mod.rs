@@ -13,6 +13,7 @@ pub use threads::*;
 use super::ingredient::{Around, At, Change, Form, Ingredient, problem, without_role};
 use super::requirement::Asked;
 use crate::roles;
+use collect::tasks::Pid;
 use load::Keys;
 use model::{
     Arm, Class, Experiment, Fact, Invalid, Policy, Problem, Role, Severity, Warning, Workload,
@@ -101,7 +102,43 @@ struct OfThreads<'a> {
     arm: &'a Arm,
 }
 
+impl OfThreads<'_> {
+    /// The policy of a role, where the arm has one for it.
+    fn of_role(&self, role: &Role) -> Option<&Policy> {
+        self.arm.policy.as_ref().filter(|_| self.arm.to == *role)
+    }
+}
+
+fn with_remedy(error: PolicyError) -> String {
+    format!("{error}; {}", error.remedy())
+}
+
 impl Change for OfThreads<'_> {
+    /// Other roles start as they are and get ready under their own policy.
+    fn before_exec(&self, _: &Path, role: &Role, pid: Pid) -> Result<(), String> {
+        match self.of_role(role).filter(|_| *role == Role::Load) {
+            Some(policy) => apply_before_exec(pid, policy).map_err(with_remedy),
+            None => Ok(()),
+        }
+    }
+
+    fn equip_threads(&self, root: &Path, role: &Role, leader: Pid) -> Result<(), String> {
+        let policy = self.of_role(role);
+        let given = policy.map_or(Ok(0), |policy| apply_to_tree(root, leader, policy));
+        given.map(drop).map_err(with_remedy)
+    }
+
+    /// A thread with a deadline may not start others that have it, too.
+    fn must_follow_threads(&self, role: &Role) -> bool {
+        let policy = self.of_role(role);
+        policy.is_some_and(|policy| policy.class == Class::Deadline)
+    }
+
+    fn is_realtime(&self, role: &Role) -> bool {
+        let policy = self.of_role(role);
+        policy.is_some_and(|policy| matches!(policy.class, Class::Fifo | Class::Rr))
+    }
+
     fn facts(&self, at: &At) -> Vec<Fact> {
         readings::policy_facts(at.policies)
     }

@@ -1,0 +1,77 @@
+//! Who says when the window of a turn opens and closes.
+
+pub mod clock;
+mod life;
+mod messages;
+mod phases;
+
+pub use clock::Clock;
+pub use life::Life;
+pub use messages::Messages;
+pub use phases::Phases;
+
+use crate::counters::Reading;
+use crate::process::{Event, Process};
+use crate::stop::Stop;
+use crate::trial::Trial;
+use collect::tasks::Pid;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Time between two collections of evidence inside the window.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// The first time after the window opened, so that short trials have one.
+const FIRST_SAMPLE: Duration = Duration::from_millis(250);
+
+/// The moments of one window. Between them the agent sleeps in poll(2), and wakes once a second.
+pub trait Bell {
+    /// Gives threads what the arm has for them, looks at the arm, and returns when the window is open.
+    fn open(&mut self, trial: &mut Trial) -> Result<(), Stop>;
+
+    /// Returns when the window has closed.
+    fn wait_for_close(&mut self, trial: &mut Trial) -> Result<(), Stop>;
+
+    /// The window has been looked at: the load may go on to its end.
+    fn release(&mut self, trial: &mut Trial) -> Result<(), Stop>;
+
+    /// The process of the load, where it runs here.
+    fn load(&self) -> Option<Pid>;
+
+    /// Counters of the load and the machine at an end of the window.
+    fn read_counters(&mut self, root: &Path) -> Reading;
+}
+
+/// Waits for the end of a process without looking at it.
+pub fn wait_for_exit(trial: &mut Trial, process: &mut Process) -> Result<(), Stop> {
+    loop {
+        let wake = trial.until.min(Instant::now() + SAMPLE_EVERY);
+        match process.wait(trial.context.interrupt, wake) {
+            Event::Exited => return Ok(()),
+            Event::Line(_) => {}
+            Event::Interrupted => return Err(Stop::interrupted()),
+            Event::Timeout => {
+                trial.check_time()?;
+                check_alive(trial, process)?;
+            }
+        }
+    }
+}
+
+/// Ends a trial that cannot count any more.
+fn check_alive(trial: &mut Trial, process: &Process) -> Result<(), Stop> {
+    if process.prints_too_much() {
+        return Err(Stop::Failed(
+            "the workload printed more than 64 MiB".to_owned(),
+        ));
+    }
+    trial.check_beside()
+}
+
+/// The stop of a load that ended before it said a line.
+fn ended_early(process: &mut Process, line: &str) -> Stop {
+    let errors = process.last_errors();
+    Stop::Failed(format!(
+        "the workload ended{} before it said `{line}`: {errors}",
+        process.end_in_words()
+    ))
+}

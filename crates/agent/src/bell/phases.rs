@@ -1,0 +1,87 @@
+//! A load that says when its window opens and closes.
+
+use super::{Bell, FIRST_SAMPLE, SAMPLE_EVERY, check_alive, ended_early};
+use crate::counters::Reading;
+use crate::process::{Event, Process};
+use crate::stop::Stop;
+use crate::trial::Trial;
+use collect::tasks::Pid;
+use load::phase;
+use model::Phase;
+use std::path::Path;
+use std::time::Instant;
+
+pub struct Phases<'a> {
+    process: &'a mut Process,
+}
+
+impl<'a> Phases<'a> {
+    /// The window of a load that was started and gets ready.
+    pub fn new(process: &'a mut Process) -> Self {
+        Phases { process }
+    }
+
+    /// Says a line to the load. A process that is gone is noticed while waiting for its next line.
+    fn say(&mut self, line: &str) {
+        let _ = self.process.send(&format!("{line}\n"));
+    }
+}
+
+impl Bell for Phases<'_> {
+    /// The load has made its threads when it is ready, and they are as many as the machine's CPUs ask
+    /// for, so the arm is given to them only then.
+    fn open(&mut self, trial: &mut Trial) -> Result<(), Stop> {
+        expect_line(trial, self.process, phase::READY)?;
+        trial.equip(self.load())?;
+        trial.look_at_arm(Phase::Before, self.load());
+        self.say(phase::GO);
+        expect_line(trial, self.process, phase::BEGIN)?;
+        trial.open_window(Instant::now());
+        trial.begin_counters(self);
+        Ok(())
+    }
+
+    fn wait_for_close(&mut self, trial: &mut Trial) -> Result<(), Stop> {
+        expect_line(trial, self.process, phase::END)
+    }
+
+    fn release(&mut self, trial: &mut Trial) -> Result<(), Stop> {
+        trial.prove_roles()?;
+        self.say(phase::SEEN);
+        Ok(())
+    }
+
+    fn load(&self) -> Option<Pid> {
+        Some(self.process.pid)
+    }
+
+    fn read_counters(&mut self, root: &Path) -> Reading {
+        Reading::of_tree(root, self.process.pid, self.process.counters.as_mut())
+    }
+}
+
+/// Waits for one line of the load; inside the window, takes samples meanwhile.
+pub(super) fn expect_line(
+    trial: &mut Trial,
+    process: &mut Process,
+    line: &str,
+) -> Result<(), Stop> {
+    let is_in_window = line == phase::END;
+    let mut next_sample = Instant::now() + FIRST_SAMPLE;
+    loop {
+        match process.wait(trial.context.interrupt, trial.until.min(next_sample)) {
+            Event::Line(found) if found == line => return Ok(()),
+            Event::Line(other) => trial.stage.collectors.hear_line(&other),
+            Event::Interrupted => return Err(Stop::interrupted()),
+            Event::Exited => return Err(ended_early(process, line)),
+            Event::Timeout => {
+                trial.check_time()?;
+                check_alive(trial, process)?;
+                if is_in_window {
+                    trial.look_at_arm(Phase::During, Some(process.pid));
+                }
+                next_sample = Instant::now() + SAMPLE_EVERY;
+            }
+        }
+    }
+}
