@@ -2,6 +2,7 @@
 //! Tests hold them against the structs and functions that read the tables: a key that is read
 //! and not described here fails them.
 
+use agent::arm::ingredient::INGREDIENTS;
 use model::KeyDef;
 
 /// A table of an experiment file.
@@ -12,7 +13,20 @@ pub struct TableDef {
     /// One or two sentences about the table.
     pub text: &'static str,
     /// Keys of the table.
-    pub keys: &'static [KeyDef],
+    keys: &'static [KeyDef],
+    /// Keys that entries of other tables bring.
+    more: fn() -> Vec<KeyDef>,
+}
+
+impl TableDef {
+    /// All keys of the table, in the order of their description.
+    pub fn all_keys(&self) -> Vec<KeyDef> {
+        [self.keys, &(self.more)()].concat()
+    }
+}
+
+fn no_keys() -> Vec<KeyDef> {
+    Vec::new()
 }
 
 /// All tables but those of a target and the keys of one kind of workload, server or antagonist.
@@ -108,6 +122,7 @@ const EXPERIMENT: TableDef = TableDef {
             "Workloads, each under every arm.",
         ),
     ],
+    more: no_keys,
 };
 
 const EVENT: TableDef = TableDef {
@@ -187,6 +202,7 @@ const STOP: TableDef = TableDef {
             "Attempts at a trial that is void or fails.",
         ),
     ],
+    more: no_keys,
 };
 
 const ARM: TableDef = TableDef {
@@ -201,12 +217,6 @@ const ARM: TableDef = TableDef {
             "Makes this the arm that the others are compared with.",
         ),
         KeyDef::new(
-            "policy",
-            "table `policy`",
-            "",
-            "Scheduling policy of the threads of one role.",
-        ),
-        KeyDef::new(
             "to",
             "`load`, `server`, `antagonist`, or a daemon: `{ unit = … }`, `{ cgroup = … }`, \
              `{ container = … }`, `{ pid = … }`, `{ name = … }`",
@@ -214,96 +224,6 @@ const ARM: TableDef = TableDef {
             "Role that policy, `cpus`, `quota`, `uclamp` and `env` are for, or the processes of the \
              target, running already, that policy and `cpus` are for, and `weight` and `quota` of \
              their cgroup.",
-        ),
-        KeyDef::new(
-            "scheduler",
-            "name, path, or `{ git = …, rev = …, package = … }`",
-            "",
-            "sched_ext program that is attached for the trials of the arm; one of a commit of a \
-             repository is built before the run.",
-        ),
-        KeyDef::new(
-            "hypervisor-scheduler",
-            "name, or table",
-            "",
-            "Scheduler of the CPU pool of Xen in which guests of the load run: `credit`, \
-             `credit2`, `rtds`, `null`. The table has `scheduler`, `pool`, `cpus`, `timeslice`, \
-             `ratelimit`, `budget`, `period`, `weight`, `cap`, `extratime` and `numa-placement`.",
-        ),
-        KeyDef::new(
-            "built-in",
-            "`\"eevdf\"`, `\"cfs\"` or `\"bore\"`",
-            "",
-            "The kernel's own scheduler, which the arm leaves alone; a kernel that has another is \
-             refused.",
-        ),
-        KeyDef::new("args", "list of words", "", "Arguments of the scheduler."),
-        KeyDef::new(
-            "attach-limit",
-            "duration",
-            "`\"2m\"`",
-            "Longest time until the scheduler is in force.",
-        ),
-        KeyDef::new(
-            "tunables",
-            "table of tunables",
-            "",
-            "Kernel tunables by name; they are put back after each trial.",
-        ),
-        KeyDef::new(
-            "profile",
-            "table of tunables, or path",
-            "",
-            "Tunables that are taken as far as the kernel has them: old names are translated \
-             (`min_granularity` is `base_slice` from Linux 6.6 on), and the rest is left out and \
-             said.",
-        ),
-        KeyDef::new(
-            "weight",
-            "1 to 10000",
-            "",
-            "Weight of the cgroups of the server and the services (`cpu.weight`), or of the antagonists \
-             where `to` says so, in place of those of their placements.",
-        ),
-        KeyDef::new(
-            "cpus",
-            "list of CPUs",
-            "",
-            "CPUs that all threads of the role may run on, in place of those of its placement; read \
-             back of every thread.",
-        ),
-        KeyDef::new(
-            "quota",
-            "percent, table of `runtime` and `period`, or `\"max\"`",
-            "",
-            "CPU time of each process of the role with all that it starts (`cpu.max`), in place of \
-             that of its placement; `\"50%\"` is of one CPU, `\"max\"` is a cgroup without a limit.",
-        ),
-        KeyDef::new(
-            "uclamp",
-            "table of `min` and `max`, percent",
-            "",
-            "Utilization clamps of the threads of the role (sched_setattr(2)); read back of every \
-             thread.",
-        ),
-        KeyDef::new(
-            "env",
-            "table of texts",
-            "",
-            "Environment variables with which the processes of the role start; read back of the first \
-             process of the load, of each service or of each antagonist.",
-        ),
-        KeyDef::new(
-            "kernel",
-            "`debian:SUITE`, `debian:PACKAGE`, `file:PACKAGES`, path or `host`",
-            "that of the target",
-            "Kernel of the arm's trials, on a target that boots.",
-        ),
-        KeyDef::new(
-            "handicap",
-            "percent",
-            "",
-            "Extra work in each request of `wakeup`: a known effect, to test the judgement.",
         ),
         KeyDef::new(
             "for-each",
@@ -325,12 +245,22 @@ const ARM: TableDef = TableDef {
             "Old place of the experiment's `collect`; all arms must agree.",
         ),
     ],
+    more: keys_of_ingredients,
 };
+
+fn keys_of_ingredients() -> Vec<KeyDef> {
+    let ingredients = INGREDIENTS.iter();
+    ingredients
+        .flat_map(|ingredient| ingredient.keys())
+        .copied()
+        .collect()
+}
 
 const POLICY: TableDef = TableDef {
     header: "policy = { … }",
     text: "Scheduling policy of an arm or of a role, as `sched_setattr(2)` takes it.",
     keys: agent::arm::POLICY_KEYS,
+    more: no_keys,
 };
 
 const WORKLOAD: TableDef = TableDef {
@@ -461,6 +391,7 @@ const WORKLOAD: TableDef = TableDef {
             "CPUs of the roles, one workload each.",
         ),
     ],
+    more: no_keys,
 };
 
 const LOADS: TableDef = TableDef {
@@ -486,6 +417,7 @@ const LOADS: TableDef = TableDef {
             "Service level that the rate must hold.",
         ),
     ],
+    more: no_keys,
 };
 
 const CLIENT: TableDef = TableDef {
@@ -525,6 +457,7 @@ const CLIENT: TableDef = TableDef {
             "Permits a server on another machine.",
         ),
     ],
+    more: no_keys,
 };
 
 const SERVER: TableDef = TableDef {
@@ -544,6 +477,7 @@ const SERVER: TableDef = TableDef {
             "Longest time until it is ready.",
         ),
     ],
+    more: no_keys,
 };
 
 const SERVICE: TableDef = TableDef {
@@ -626,6 +560,7 @@ const SERVICE: TableDef = TableDef {
             "Files and folders of its folder that each trial keeps.",
         ),
     ],
+    more: no_keys,
 };
 
 const READY: TableDef = TableDef {
@@ -642,6 +577,7 @@ const READY: TableDef = TableDef {
         KeyDef::new("command", "list of words", "", "Command that succeeds."),
         KeyDef::new("log", "text", "", "Text that the service prints."),
     ],
+    more: no_keys,
 };
 
 const ANTAGONIST: TableDef = TableDef {
@@ -657,6 +593,7 @@ const ANTAGONIST: TableDef = TableDef {
         ),
         KeyDef::new("name", "text", "the kind", "Name of the antagonist."),
     ],
+    more: no_keys,
 };
 
 const ROLE: TableDef = TableDef {
@@ -690,6 +627,7 @@ const ROLE: TableDef = TableDef {
             "NUMA node that its memory comes from.",
         ),
     ],
+    more: no_keys,
 };
 
 const PLACEMENT: TableDef = TableDef {
@@ -706,6 +644,7 @@ const PLACEMENT: TableDef = TableDef {
         KeyDef::new("server-cpus", "CPUs", "", "CPUs of the server."),
         KeyDef::new("antagonist-cpus", "CPUs", "", "CPUs of the antagonists."),
     ],
+    more: no_keys,
 };
 
 #[cfg(test)]
@@ -715,14 +654,13 @@ mod tests {
         antagonist, arm, client, event, file, grid, loads, placement, server, spread, stack,
     };
     use crate::{stop, workload};
-    use agent::arm::ingredient::INGREDIENTS;
     use load::Keys;
     use model::{Arm, key};
     use std::collections::BTreeSet;
 
     /// The keys that are described are these, and each is described once.
     fn assert_described<'a>(table: &TableDef, read: impl IntoIterator<Item = &'a &'a str>) {
-        let described: Vec<&str> = table.keys.iter().map(|key| key.name).collect();
+        let described: Vec<&str> = table.all_keys().iter().map(|key| key.name).collect();
         let named: BTreeSet<&str> = described.iter().copied().collect();
         let read: BTreeSet<&str> = read.into_iter().copied().collect();
         assert_eq!(named, read, "{}", table.header);
@@ -734,7 +672,7 @@ mod tests {
         );
     }
 
-    fn no_keys() -> Keys {
+    fn no_table() -> Keys {
         Keys::new(serde_json::Map::new())
     }
 
@@ -760,17 +698,17 @@ mod tests {
         let taken = workload::TAKEN.iter().chain(&["kind"]);
         assert_described(&WORKLOAD, common.iter().chain(taken));
 
-        let mut keys = no_keys();
+        let mut keys = no_table();
         for ingredient in INGREDIENTS.iter() {
             ingredient.read(&mut keys, &mut Arm::default());
         }
         let own = key::accepted_keys::<arm::FileArm>();
         assert_described(&ARM, keys.asked_keys().iter().chain(&grid::KEYS).chain(own));
 
-        let mut keys = no_keys();
+        let mut keys = no_table();
         client::client(&mut keys);
         assert_described(&CLIENT, keys.asked_keys());
-        let mut keys = no_keys();
+        let mut keys = no_table();
         placement::placement(&mut keys);
         assert_described(&ROLE, keys.asked_keys());
     }

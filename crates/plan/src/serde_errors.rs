@@ -38,7 +38,7 @@ impl Unknown {
     /// Tables that have the key which stands above all tables.
     fn table_of(&self) -> Option<String> {
         let is_above_all = self.is_key && self.known.iter().any(|name| name == "workload");
-        let has_it = |table: &&TableDef| table.keys.iter().any(|key| key.name == self.word);
+        let has_it = |table: &&TableDef| table.all_keys().iter().any(|key| key.name == self.word);
         let tables = TABLES.iter().filter(has_it).filter(|_| is_above_all);
         let headers: Vec<&str> = tables.map(|table| table.header).collect();
         (!headers.is_empty()).then(|| headers.join(" or "))

@@ -127,7 +127,7 @@ impl Page {
             };
             self.heading(&format!("### {header}"));
             self.line(&format!("{}\n", table.text));
-            self.keys(table.keys);
+            self.keys(&table.all_keys());
         }
     }
 

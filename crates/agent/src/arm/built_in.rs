@@ -6,7 +6,7 @@ use super::requirement::{Asked, Value as Wanted};
 use collect::fair::{self, FairScheduler};
 use load::Keys;
 use model::readings::FAIR_SCHEDULER;
-use model::{Arm, Fact, Invalid, Problem, Workload};
+use model::{Arm, Fact, Invalid, KeyDef, Problem, Workload};
 use std::path::Path;
 
 const KEY: &str = "built-in";
@@ -17,6 +17,18 @@ pub struct BuiltIn;
 impl Ingredient for BuiltIn {
     fn name(&self) -> &'static str {
         KEY
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "built-in",
+                "`\"eevdf\"`, `\"cfs\"` or `\"bore\"`",
+                "",
+                "The kernel's own scheduler, which the arm leaves alone; a kernel that has another is \
+                     refused.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

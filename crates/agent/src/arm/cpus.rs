@@ -7,7 +7,7 @@ use super::requirement::Asked;
 use collect::tasks::{self, Pid};
 use load::Keys;
 use model::readings::CPUS;
-use model::{Arm, Class, Fact, Invalid, Problem, Role, Workload, parse_cpu_list};
+use model::{Arm, Class, Fact, Invalid, KeyDef, Problem, Role, Workload, parse_cpu_list};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,6 +21,18 @@ pub struct RoleCpus;
 impl Ingredient for RoleCpus {
     fn name(&self) -> &'static str {
         KEY
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "cpus",
+                "list of CPUs",
+                "",
+                "CPUs that all threads of the role may run on, in place of those of its placement; read \
+                     back of every thread.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

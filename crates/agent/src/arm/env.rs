@@ -8,7 +8,7 @@ use super::ingredient::{
 use super::requirement::Asked;
 use load::{Keys, Launch};
 use model::readings;
-use model::{Arm, Fact, Invalid, Problem, Role, Workload};
+use model::{Arm, Fact, Invalid, KeyDef, Problem, Role, Workload};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,6 +23,18 @@ pub struct Environment;
 impl Ingredient for Environment {
     fn name(&self) -> &'static str {
         KEY
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "env",
+                "table of texts",
+                "",
+                "Environment variables with which the processes of the role start; read back of the first \
+                     process of the load, of each service or of each antagonist.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

@@ -4,7 +4,7 @@
 use super::ingredient::{Around, Form, Ingredient, twice_error, value_of};
 use load::Keys;
 use load::units::parse_percent;
-use model::{Arm, Invalid, Workload};
+use model::{Arm, Invalid, KeyDef, Workload};
 use serde_json::{Map, Value};
 
 const KEY: &str = "handicap";
@@ -14,6 +14,17 @@ pub struct Handicap;
 impl Ingredient for Handicap {
     fn name(&self) -> &'static str {
         KEY
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "handicap",
+                "percent",
+                "",
+                "Extra work in each request of `wakeup`: a known effect, to test the judgement.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

@@ -14,7 +14,7 @@ use load::guests;
 use load::units::parse_duration;
 use load::{GuestsIn, Keys};
 use model::readings::{NONE, POOL_CPUS, POOL_SCHEDULER};
-use model::{Arm, Fact, Invalid, Problem, Workload, parse_cpu_list};
+use model::{Arm, Fact, Invalid, KeyDef, Problem, Workload, parse_cpu_list};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -42,6 +42,19 @@ pub struct HypervisorScheduler;
 impl Ingredient for HypervisorScheduler {
     fn name(&self) -> &'static str {
         KEY
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "hypervisor-scheduler",
+                "name, or table",
+                "",
+                "Scheduler of the CPU pool of Xen in which guests of the load run: `credit`, \
+                     `credit2`, `rtds`, `null`. The table has `scheduler`, `pool`, `cpus`, `timeslice`, \
+                     `ratelimit`, `budget`, `period`, `weight`, `cap`, `extratime` and `numa-placement`.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

@@ -20,7 +20,8 @@ use collect::tasks::Pid;
 use load::registry::Registry;
 use load::{Keys, Launch};
 use model::{
-    Arm, Fact, Invalid, Problem, Role, RolePolicy, SchedulerBinary, TrialFile, Warning, Workload,
+    Arm, Fact, Invalid, KeyDef, Problem, Role, RolePolicy, SchedulerBinary, TrialFile, Warning,
+    Workload,
 };
 use serde_json::{Map, Value};
 use std::fmt::Display;
@@ -65,6 +66,11 @@ pub struct Around<'a> {
 pub trait Ingredient: Sync {
     /// The name under which an arm holds it.
     fn name(&self) -> &'static str;
+
+    /// Descriptions of its keys of `[[arm]]`.
+    fn keys(&self) -> &'static [KeyDef] {
+        &[]
+    }
 
     /// Reads its keys of `[[arm]]` into the arm. Faults stay in the keys.
     fn read(&self, keys: &mut Keys, arm: &mut Arm);

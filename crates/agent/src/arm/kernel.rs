@@ -3,7 +3,7 @@
 
 use super::ingredient::{Around, Form, Ingredient, twice_error, value_of};
 use load::Keys;
-use model::{Arm, Invalid};
+use model::{Arm, Invalid, KeyDef};
 use serde_json::{Map, Value};
 
 pub struct OwnKernel;
@@ -11,6 +11,17 @@ pub struct OwnKernel;
 impl Ingredient for OwnKernel {
     fn name(&self) -> &'static str {
         "kernel"
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "kernel",
+                "`debian:SUITE`, `debian:PACKAGE`, `file:PACKAGES`, path or `host`",
+                "that of the target",
+                "Kernel of the arm's trials, on a target that boots.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

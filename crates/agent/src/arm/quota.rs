@@ -11,7 +11,7 @@ use crate::roles::cgroup::Settings;
 use load::Keys;
 use load::units::{parse_duration, parse_percent};
 use model::readings::QUOTA;
-use model::{Arm, Class, Fact, Invalid, Problem, Role, Workload};
+use model::{Arm, Class, Fact, Invalid, KeyDef, Problem, Role, Workload};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -28,6 +28,18 @@ pub struct RoleQuota;
 impl Ingredient for RoleQuota {
     fn name(&self) -> &'static str {
         KEY
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "quota",
+                "percent, table of `runtime` and `period`, or `\"max\"`",
+                "",
+                "CPU time of each process of the role with all that it starts (`cpu.max`), in place of \
+                     that of its placement; `\"50%\"` is of one CPU, `\"max\"` is a cgroup without a limit.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

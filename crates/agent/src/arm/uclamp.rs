@@ -10,7 +10,7 @@ use collect::tasks::{self, Pid};
 use load::Keys;
 use load::units::parse_percent;
 use model::readings::{UCLAMP_MAX, UCLAMP_MIN};
-use model::{Arm, Class, Fact, Invalid, Problem, Role, Severity, Warning, Workload};
+use model::{Arm, Class, Fact, Invalid, KeyDef, Problem, Role, Severity, Warning, Workload};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -34,6 +34,18 @@ pub struct Clamps {
 impl Ingredient for Uclamp {
     fn name(&self) -> &'static str {
         KEY
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "uclamp",
+                "table of `min` and `max`, percent",
+                "",
+                "Utilization clamps of the threads of the role (sched_setattr(2)); read back of every \
+                     thread.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

@@ -9,7 +9,7 @@ use crate::roles::cgroup::Settings;
 use crate::roles::{self, placement};
 use load::Keys;
 use model::readings::WEIGHT;
-use model::{Arm, Fact, Invalid, Problem, Role, Workload};
+use model::{Arm, Fact, Invalid, KeyDef, Problem, Role, Workload};
 use serde_json::Map;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,6 +22,18 @@ pub struct RoleWeight;
 impl Ingredient for RoleWeight {
     fn name(&self) -> &'static str {
         "weight"
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "weight",
+                "1 to 10000",
+                "",
+                "Weight of the cgroups of the server and the services (`cpu.weight`), or of the antagonists \
+                     where `to` says so, in place of those of their placements.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

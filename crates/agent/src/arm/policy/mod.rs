@@ -16,8 +16,8 @@ use crate::roles;
 use collect::tasks::Pid;
 use load::Keys;
 use model::{
-    Arm, Class, Experiment, Fact, Invalid, Policy, Problem, Role, Severity, Warning, Workload,
-    readings,
+    Arm, Class, Experiment, Fact, Invalid, KeyDef, Policy, Problem, Role, Severity, Warning,
+    Workload, readings,
 };
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -27,6 +27,17 @@ pub struct ThreadPolicy;
 impl Ingredient for ThreadPolicy {
     fn name(&self) -> &'static str {
         "policy"
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "policy",
+                "table `policy`",
+                "",
+                "Scheduling policy of the threads of one role.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

@@ -14,7 +14,7 @@ use super::ingredient::{
 use super::tunables::{self, Applied, Knob, TunableError, is_settable, normalise};
 use crate::stop::Stop;
 use load::Keys;
-use model::{Arm, Fact, Invalid, Problem, Severity, Tunables, Warning, Workload, readings};
+use model::{Arm, Fact, Invalid, KeyDef, Problem, Severity, Tunables, Warning, Workload, readings};
 use serde_json::Value;
 use std::path::Path;
 
@@ -32,6 +32,19 @@ pub(super) struct Profile;
 impl Ingredient for Profile {
     fn name(&self) -> &'static str {
         KEY
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "profile",
+                "table of tunables, or path",
+                "",
+                "Tunables that are taken as far as the kernel has them: old names are translated \
+                     (`min_granularity` is `base_slice` from Linux 6.6 on), and the rest is left out and \
+                     said.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

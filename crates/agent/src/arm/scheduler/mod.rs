@@ -19,8 +19,8 @@ use load::Keys;
 use load::units::written_duration;
 use model::readings::{self, ALL_TASKS, ATTACHES, NONE, REACH, REJECTED, SCHEDULER};
 use model::{
-    Arm, Class, Fact, Invalid, Problem, SchedExt, Scheduler, SchedulerBinary, Severity, TrialFile,
-    Warning, Workload,
+    Arm, Class, Fact, Invalid, KeyDef, Problem, SchedExt, Scheduler, SchedulerBinary, Severity,
+    TrialFile, Warning, Workload,
 };
 use serde_json::Map;
 use std::env;
@@ -36,6 +36,27 @@ pub struct OwnScheduler;
 impl Ingredient for OwnScheduler {
     fn name(&self) -> &'static str {
         "scheduler"
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[
+                KeyDef::new(
+                    "scheduler",
+                    "name, path, or `{ git = …, rev = …, package = … }`",
+                    "",
+                    "sched_ext program that is attached for the trials of the arm; one of a commit of a \
+                     repository is built before the run.",
+                ),
+                KeyDef::new("args", "list of words", "", "Arguments of the scheduler."),
+                KeyDef::new(
+                    "attach-limit",
+                    "duration",
+                    "`\"2m\"`",
+                    "Longest time until the scheduler is in force.",
+                ),
+            ]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {

@@ -23,7 +23,7 @@ use super::requirement::{Asked, Value};
 use crate::journal::{Journal, Undo};
 use crate::stop::Stop;
 use load::Keys;
-use model::{Arm, Fact, Invalid, Problem, Severity, Tunables, Warning, Workload, readings};
+use model::{Arm, Fact, Invalid, KeyDef, Problem, Severity, Tunables, Warning, Workload, readings};
 use serde::Deserialize;
 use serde_json::Map;
 use std::collections::BTreeMap;
@@ -137,6 +137,17 @@ impl Written {
 impl Ingredient for Tuning {
     fn name(&self) -> &'static str {
         "tunables"
+    }
+
+    fn keys(&self) -> &'static [KeyDef] {
+        const {
+            &[KeyDef::new(
+                "tunables",
+                "table of tunables",
+                "",
+                "Kernel tunables by name; they are put back after each trial.",
+            )]
+        }
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {
