@@ -17,7 +17,7 @@ pub const LEAST_PERCENT: f64 = 0.01;
 
 /// Least value of a metric that is told from 0; 0 where there is none. The percentages of schedlab are shares
 /// of what is due, of which a ratio is asked; those that experiments define may be anything.
-fn least_of(measured: &Measurement) -> f64 {
+pub(crate) fn least_of(measured: &Measurement) -> f64 {
     match (measured.unit.as_str(), &measured.own) {
         ("%", None) => LEAST_PERCENT,
         _ => 0.0,

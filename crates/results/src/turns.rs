@@ -1,7 +1,7 @@
 //! From windows of arms that took turns to the numbers that are judged: one log-ratio or one
 //! difference a pair of windows, by process.
 
-use crate::sample::{self, LEAST_PERCENT, Pair};
+use crate::sample::{self, Pair};
 use model::turns::Span;
 use model::{Measurement, Own, Scale, Trial, TrialResult, Windows};
 use std::collections::BTreeMap;
@@ -40,11 +40,7 @@ impl Process<'_> {
     pub fn pair_figures(&self, metric: &str, span: Span) -> BTreeMap<u32, Pair> {
         let baseline = self.baseline.by_pair(metric, span);
         let arm = self.arm.by_pair(metric, span);
-        // Windows have no units, but the names of our own metrics have them.
-        let least = match metric.ends_with("_percent") && self.own(metric).is_none() {
-            true => LEAST_PERCENT,
-            false => 0.0,
-        };
+        let least = self.measured(metric).map_or(0.0, sample::least_of);
         let both = |(number, arm): (u32, f64)| {
             let pair = Pair {
                 block: self.block,
@@ -57,10 +53,14 @@ impl Process<'_> {
         arm.into_iter().filter_map(both).collect()
     }
 
+    /// Level of a metric under the arm, which has its unit and declaration.
+    fn measured(&self, metric: &str) -> Option<&Measurement> {
+        self.metrics.iter().find(|m| m.metric == metric)
+    }
+
     /// Declaration of a metric that the experiment defines.
     fn own(&self, metric: &str) -> Option<&Own> {
-        let mut metrics = self.metrics.iter();
-        metrics.find(|m| m.metric == metric)?.own.as_deref()
+        self.measured(metric)?.own.as_deref()
     }
 
     /// Pairs of these two that were measured, and those of them of which a window is void.
@@ -130,7 +130,9 @@ fn is_one_process(baseline: &Windows, arm: &Windows) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::LEAST_PERCENT;
     use crate::sample::tests::trial;
+    use model::Better;
     use model::turns::VoidWindow;
 
     fn windows(process_unix_ns: u64, pairs: &[u32], values: &[f64]) -> Windows {
@@ -204,11 +206,18 @@ mod tests {
             ..windows(5, &[0], &[])
         };
         let (baseline, arm) = (of(50.0), of(0.0));
+        let level = |metric: &str, unit: &str| Measurement {
+            metric: metric.to_owned(),
+            unit: unit.to_owned(),
+            better: Better::Higher,
+            value: 0.0,
+            own: None,
+        };
         let process = Process {
             block: 1,
             baseline: &baseline,
             arm: &arm,
-            metrics: &[],
+            metrics: &[level("worst_worker_percent", "%"), level("p99", "ns")],
         };
         let found = ratios(&process, "worst_worker_percent");
         assert_eq!(found, [(LEAST_PERCENT / 50.0).ln()]);
