@@ -33,6 +33,8 @@ pub(crate) enum Cut {
     Interrupted,
     /// Its connection is of no more use.
     Lost(String),
+    /// It did not take the trial, and is there for another.
+    Refused(String),
     Error(RunError),
 }
 
@@ -61,6 +63,7 @@ pub(crate) struct UnderWay<'a> {
     files: TrialFiles,
     /// Results of arms that took turns.
     arms: Vec<TrialResult>,
+    began: (Instant, SystemTime),
 }
 
 impl<'a> UnderWay<'a> {
@@ -70,6 +73,7 @@ impl<'a> UnderWay<'a> {
             on_step,
             files: TrialFiles::default(),
             arms: Vec::new(),
+            began: (Instant::now(), SystemTime::now()),
         }
     }
 
@@ -81,7 +85,7 @@ impl<'a> UnderWay<'a> {
 
     /// The end of the trial with the files that have arrived.
     pub fn finish_trial(self, ended: Ended) -> Result<TrialEnd, RunError> {
-        let files = self.files;
+        let (files, began) = (self.files, self.began);
         match ended.map(|result| with_words_of_services(result, &files)) {
             Ok(result) => Ok(TrialEnd::Result {
                 result,
@@ -89,6 +93,11 @@ impl<'a> UnderWay<'a> {
                 files,
             }),
             Err(Cut::Interrupted) => Ok(TrialEnd::Interrupted),
+            Err(Cut::Refused(why)) => Ok(TrialEnd::Result {
+                result: Box::new(void_result(why, began)),
+                arms: Vec::new(),
+                files,
+            }),
             Err(Cut::Lost(why)) => Ok(TrialEnd::Lost { why, files }),
             Err(Cut::Error(error)) => Err(error),
         }
@@ -137,7 +146,7 @@ impl<'a> UnderWay<'a> {
                 patience.extend_limit(Instant::now(), &step, limit_ns);
                 (self.on_step)(&step);
             }
-            Some(Reply::Refused { why }) => return Err(Cut::Lost(why)),
+            Some(Reply::Refused { why }) => return Err(Cut::Refused(why)),
             Some(Reply::Unrestored { failed }) => return Err(RunError::Unrestored(failed).into()),
             None if patience.is_over(Instant::now()) => {
                 return Err(Cut::Lost(patience.in_words()));
