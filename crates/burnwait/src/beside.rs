@@ -4,7 +4,7 @@
 use super::pipe::Pipe;
 use super::sets::Set;
 use super::worker::{self, Member, Own, Shape, Worker};
-use super::{OPERATIONS_PER_KOP, Settled, Workers, burn, sets};
+use super::{OPERATIONS_PER_KOP, Settled, Workers, burn, set_rules};
 use load::gate::{Gate, Timing};
 use load::recording::Window;
 use load::work_counts::{NUMBER_BYTES, WORK_COUNTS};
@@ -55,7 +55,7 @@ pub fn check(sets: &[Set]) -> Result<(), Invalid> {
     if sets.is_empty() {
         return Err(Invalid::new("set", "there are no sets of workers"));
     }
-    sets::check(sets, Workers::Threads)
+    set_rules::check(sets, Workers::Threads)
 }
 
 /// Unit of work, and reads of the memories of the sets, where they are not known yet: all trials of

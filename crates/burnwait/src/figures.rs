@@ -2,12 +2,13 @@
 
 use super::alone::Want;
 use super::guests::{AsMade, OfGuest, Seen};
+use super::metrics::{
+    CPU_PERCENT, FAIRNESS, LATENCY_COST, LATENESS, LONGEST_WAIT, MISSED, SHORTFALL, SPREAD,
+    STARVED, STEAL, WORK_PER_SEC, WORST_INTERVAL, WORST_WORKER,
+};
 use super::sets::Set;
 use super::worker::{Interval, Record, Standing};
-use super::{
-    BurnWait, CPU_PERCENT, FAIRNESS, LATENCY_COST, LATENESS, LONGEST_WAIT, MISSED, SHORTFALL,
-    SPREAD, STARVED, STEAL, WORK_PER_SEC, WORST_INTERVAL, WORST_WORKER, fair,
-};
+use super::{BurnWait, fair};
 use load::by_turn::InTurns;
 use load::figures::Figures;
 use load::recording::Recording;

@@ -14,8 +14,10 @@ mod fair;
 mod figures;
 pub mod guests;
 mod memory;
+mod metrics;
 mod pipe;
 mod processes;
+mod set_rules;
 mod sets;
 mod tally;
 mod weight;
@@ -25,12 +27,12 @@ mod worker_process;
 
 pub use beside::{Company, beside_main, calibrate as calibrate_company, check as check_company};
 use load::gate::Gate;
-use load::latency::Quantile;
 use load::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
     PartGroup, Phases, Run, Usual, Window, Work, crew, phase,
 };
-use model::{Better, Calibration, Invalid, KeyDef, Kind, Load, MetricDef, Problem, Task, Turns};
+use metrics::METRICS;
+use model::{Calibration, Invalid, KeyDef, Kind, Load, Problem, Task, Turns};
 use pipe::Pipe;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -119,141 +121,6 @@ pub static KIND: KindDef = KindDef {
     handicap: false,
     turns: true,
 };
-
-const WORK_PER_SEC: MetricDef = MetricDef {
-    name: "work_per_sec",
-    unit: "1/s",
-    better: Better::Higher,
-    text: "Thousands of operations that all workers did in a second, antagonists left out.",
-};
-const CPU_PERCENT: MetricDef = MetricDef::explaining(
-    "cpu_percent",
-    "%",
-    "CPU time of the work of all workers, in percent of one CPU; of guests, their whole CPU time, as \
-     the hypervisor has it.",
-);
-const STEAL: MetricDef = MetricDef::explaining(
-    "guests_steal_percent",
-    "%",
-    "Time in which workers that are guests could have run and did not, as they see it themselves, of \
-     all of them together, in percent of one CPU.",
-);
-const FAIRNESS: MetricDef = MetricDef {
-    name: "fairness_percent",
-    unit: "%",
-    better: Better::Higher,
-    text: "Jain's index of what each worker got of the work that it is entitled to: 100 % if all \
-           got the same part, 100 %/n if one of n got everything.",
-};
-const SHORTFALL: MetricDef = MetricDef {
-    name: "shortfall_percent",
-    unit: "%",
-    better: Better::Lower,
-    text: "What the workers lack of the work that they are entitled to, those who got more left \
-           out.",
-};
-const WORST_WORKER: MetricDef = MetricDef {
-    name: "worst_worker_percent",
-    unit: "%",
-    better: Better::Higher,
-    text: "What the worst worker got of the work that it is entitled to.",
-};
-const WORST_INTERVAL: MetricDef = MetricDef {
-    name: "worst_interval_percent",
-    unit: "%",
-    better: Better::Higher,
-    text: "What a worker got of the work that it is entitled to in the worst interval of any of \
-           them, those left out in which nothing was due.",
-};
-const STARVED: MetricDef = MetricDef {
-    name: "starved_percent",
-    unit: "%",
-    better: Better::Lower,
-    text: "Intervals, of all workers together, in which a worker ended nothing although something \
-           was due all the time.",
-};
-const LONGEST_WAIT: MetricDef = MetricDef {
-    name: "longest_wait",
-    unit: "ns",
-    better: Better::Lower,
-    text: "Longest time in which a worker ended no piece of its work although something was due, of the \
-           worker with the longest: usually at least what a piece takes.",
-};
-const SPREAD: MetricDef = MetricDef {
-    name: "spread_percent",
-    unit: "%",
-    better: Better::Lower,
-    text: "Standard deviation of the work among the equal workers of a set, in percent of its \
-           mean, of the set where it is largest.",
-};
-const LATENCY_COST: MetricDef = MetricDef {
-    name: "latency_cost",
-    unit: "times",
-    better: Better::Lower,
-    text: "Mean lateness of the events of a set, as a multiple of what one of its workers has alone \
-           (a microsecond at least), of the set where it is highest: the price of company.",
-};
-const MISSED: MetricDef = MetricDef {
-    name: "miss_percent",
-    unit: "%",
-    better: Better::Lower,
-    text: "Deadlines that periodic events missed: those that had not ended when they were due again.",
-};
-const LATENESS_P50: MetricDef = MetricDef {
-    name: "lateness_p50",
-    unit: "ns",
-    better: Better::Lower,
-    text: "Median lateness: from when an event is due until its worker begins it, behind the \
-           worker's own events too.",
-};
-const LATENESS_P90: MetricDef = MetricDef {
-    name: "lateness_p90",
-    text: "90th percentile of lateness.",
-    ..LATENESS_P50
-};
-const LATENESS_P99: MetricDef = MetricDef {
-    name: "lateness_p99",
-    text: "99th percentile of lateness.",
-    ..LATENESS_P50
-};
-const LATENESS_P999: MetricDef = MetricDef {
-    name: "lateness_p999",
-    text: "99.9th percentile of lateness.",
-    ..LATENESS_P50
-};
-const LATENESS_MAX: MetricDef = MetricDef {
-    name: "lateness_max",
-    text: "Longest lateness in the window.",
-    ..LATENESS_P50
-};
-
-/// Metrics of the load.
-const METRICS: &[MetricDef] = &[
-    WORK_PER_SEC,
-    FAIRNESS,
-    SHORTFALL,
-    WORST_WORKER,
-    WORST_INTERVAL,
-    STARVED,
-    LONGEST_WAIT,
-    SPREAD,
-    LATENESS_P50,
-    LATENESS_P90,
-    LATENESS_P99,
-    LATENESS_P999,
-    LATENESS_MAX,
-    LATENCY_COST,
-    MISSED,
-    CPU_PERCENT,
-    STEAL,
-];
-const LATENESS: &[Quantile] = &[
-    (LATENESS_P50, Some(500)),
-    (LATENESS_P90, Some(900)),
-    (LATENESS_P99, Some(990)),
-    (LATENESS_P999, Some(999)),
-    (LATENESS_MAX, None),
-];
 
 /// The calibrated unit of work: operations that take a microsecond.
 const OPERATIONS_PER_KOP: &str = "operations_per_kop";
@@ -521,7 +388,7 @@ impl Driver for BurnWait {
         if self.sets.is_empty() {
             return Err(Invalid::new("set", "there are no sets of workers"));
         }
-        sets::check(&self.sets, self.workers)?;
+        set_rules::check(&self.sets, self.workers)?;
         alone::check(&self.sets)
     }
 

@@ -1,6 +1,7 @@
 //! Calibrations: what is found once, before the first trial of a cell, and then holds for all arms.
 
-use super::{Run, connected};
+use super::Run;
+use super::attempts::connected;
 use crate::connection::Calibrated;
 use crate::{Event, RunError};
 use model::{Calibration, Cell};

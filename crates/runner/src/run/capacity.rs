@@ -1,7 +1,8 @@
 //! Loads that are shares of a highest rate: before the first block, each such rate is looked for
 //! once, under the baseline, and then holds for all arms.
 
-use super::{Run, connected, prove};
+use super::Run;
+use super::attempts::{connected, prove};
 use crate::check::{needed_boot, only_arms_of};
 use crate::connection::{Connection, with_last_lines};
 use crate::trial::TrialEnd;

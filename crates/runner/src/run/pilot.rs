@@ -1,7 +1,8 @@
 //! Pilots: before the first block of a cell whose arms take turns if they can, short processes look
 //! for the shortest windows in which they do, or find that each trial must be a process of its own.
 
-use super::{Run, connected, prove};
+use super::Run;
+use super::attempts::{connected, prove};
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
 use model::check::MOST_WINDOWS;

@@ -1,6 +1,7 @@
 //! Trials in which arms take turns: one process that is a trial of each arm of its block.
 
-use super::{Attempt, Run};
+use super::Run;
+use super::attempts::Attempt;
 use model::turns::arm_of_file;
 use model::{PlannedTrial, TrialFile, TrialResult};
 use results::TrialFiles;
