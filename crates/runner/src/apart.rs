@@ -3,6 +3,7 @@
 
 use crate::connection::{Connection, LOOK, Patience, out_of_turn};
 use crate::trial::{Cut, Ended, UnderWay, make_request, only_result};
+use machines::TargetError;
 use model::{
     Arm, Listening, Measurement, Observe, Part, Reply, Request, TrialResult, TrialSpec, TrialState,
     Warning,

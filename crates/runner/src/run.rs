@@ -2,10 +2,10 @@
 
 mod attempts;
 mod blocks;
+mod boots;
 mod budget;
 mod calibration;
 mod capacity;
-mod machines;
 mod options;
 mod pilot;
 mod snapshot;
@@ -21,12 +21,12 @@ use crate::connection::Connection;
 use crate::mixing;
 use crate::pool::Member;
 use crate::{Event, Progress, RunError};
+use machines::{Boot, Saved, Target, TargetError};
 use model::{Build, Calibration, Experiment, Plan, PlannedTrial, Side, Trial};
 use results::Writer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use machines::{Boot, Saved, Target, TargetError};
 
 /// Run what is left of the plan.
 pub fn run_plan(

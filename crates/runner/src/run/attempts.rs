@@ -6,13 +6,13 @@ use crate::connection::{Connection, with_last_lines};
 use crate::mixing;
 use crate::trial::{TrialEnd, UnderWay, add_hidden, add_out_of_memory, by_our_clock, void_result};
 use crate::{Event, RunError};
+use machines::TargetError;
 use model::trace::WORST_FILE;
 use model::{
     Fact, Place, PlannedTrial, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Workload,
 };
 use results::TrialFiles;
 use std::time::{Instant, SystemTime};
-use machines::TargetError;
 
 /// Longest rest of a machine that was put back to its snapshot, unless its arm takes longer.
 const MOST_REST_NS: u64 = 10_000_000_000;

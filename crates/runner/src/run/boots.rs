@@ -6,8 +6,8 @@ use crate::connection::Connection;
 use crate::mixing;
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
-use model::{Machine, PlannedTrial, Problem, Reset, Severity, Side, Start, Trial, Warning};
 use machines::Boot;
+use model::{Machine, PlannedTrial, Problem, Reset, Severity, Side, Start, Trial, Warning};
 
 impl Run<'_> {
     /// An agent on a kernel that comes up for the first time since the run was started: it must
