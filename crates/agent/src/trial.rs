@@ -17,8 +17,8 @@ use load::{Driver, Job, Launch, Output, Parsed, Worst};
 use model::printable::last_lines;
 use model::trace::WORST_FILE;
 use model::{
-    Evidence, Happened, Measurement, Part, Reply, Severity, TrialResult, TrialSpec, TrialState, Warning,
-    WorstTrace,
+    Evidence, Happened, Measurement, Part, Reply, Severity, TrialResult, TrialSpec, TrialState,
+    Warning, WorstTrace,
 };
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -291,11 +291,8 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     fn count_events(&mut self, parsed: &Parsed) {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let [seconds, ns] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
         let times = rare::Times {
-            began_ns: (seconds * 1_000_000_000 + ns)
-                .saturating_sub(self.since_start(Instant::now())),
+            began_ns: trace::now_ns().saturating_sub(self.since_start(Instant::now())),
             window_ns: [self.window_ns.0, self.window_ns.1],
             load_ns: self.spec.workload.duration_ns,
         };

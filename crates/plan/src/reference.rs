@@ -162,6 +162,7 @@ const EVENT: TableDef = TableDef {
             "Rate below which arms count as the same, whatever the ratio.",
         ),
     ],
+    more: no_keys,
 };
 
 const STOP: TableDef = TableDef {

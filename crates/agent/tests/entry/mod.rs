@@ -4,7 +4,6 @@ use agent::{Options, serve};
 use miette::Diagnostic;
 use model::{Build, Experiment, Problem, Reply, Request, Side, TrialResult, TrialSpec};
 use std::io::{BufRead, BufReader, Write};
-use std::sync::{Mutex, PoisonError};
 
 /// Line and column of what is wrong with a file, both from 1, and the help.
 pub fn wrong(file: &str) -> (usize, usize, String) {
@@ -16,9 +15,6 @@ pub fn wrong(file: &str) -> (usize, usize, String) {
     (text.line() + 1, text.column() + 1, help.unwrap_or_default())
 }
 
-/// An agent ends every process that is below it when its trial ends, also those of another one in this process.
-static ALONE: Mutex<()> = Mutex::new(());
-
 /// The problems of an experiment on this machine, and one trial of its first arm under its first
 /// workload.
 pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
@@ -28,7 +24,6 @@ pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
     let experiment = Box::new(experiment.clone());
     let side = Side::Both;
     let requests = [Request::Check { experiment, side }, Request::Trial { spec }];
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut replies = answers(&requests);
     match (replies.pop(), replies.pop()) {
         (Some(Reply::Trial { mut results }), Some(Reply::Checked { problems, .. })) => {
