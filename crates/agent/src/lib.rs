@@ -16,6 +16,7 @@ mod collectors;
 mod context;
 mod counters;
 mod daemon;
+mod early_end;
 mod error;
 mod evidence;
 mod fence;

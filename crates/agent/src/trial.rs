@@ -31,7 +31,8 @@ pub fn run(
     left: Option<LeftStage>,
 ) -> Result<(Vec<TrialResult>, Option<LeftStage>), AgentError> {
     let mut trial = Trial::new(context, spec, left)?;
-    let mut outcome = trial.measure();
+    let measured = trial.measure();
+    let mut outcome = measured.or_else(|stop| trial.count_early_end(stop));
     if spec.stays && outcome.is_ok() {
         outcome = trial.stage.settle(trial.context, spec);
     }
@@ -72,7 +73,7 @@ pub struct Trial<'a, 'c> {
     started_unix_ns: u64,
     metrics: Vec<Measurement>,
     trace: Option<WorstTrace>,
-    happened: Vec<Happened>,
+    pub happened: Vec<Happened>,
     /// Parts of the result, where arms take turns.
     pub of_arms: Vec<OfArm>,
 }
@@ -290,12 +291,8 @@ impl<'a, 'c> Trial<'a, 'c> {
         }
     }
 
-    fn count_events(&mut self, parsed: &Parsed) {
-        let times = rare::Times {
-            began_ns: trace::now_ns().saturating_sub(self.since_start(Instant::now())),
-            window_ns: [self.window_ns.0, self.window_ns.1],
-            load_ns: self.spec.workload.duration_ns,
-        };
+    pub fn count_events(&mut self, parsed: &Parsed) {
+        let times = self.times();
         let (happened, warning) = self.stage.collectors.find_happened(parsed, &times);
         self.happened = happened;
         self.warnings.extend(warning);

@@ -1,7 +1,7 @@
 //! The arm in force: all its changes together, as the machine, the processes of the roles and the proof
 //! meet them.
 
-use super::ingredient::{At, Change, Ground, INGREDIENTS, Undone};
+use super::ingredient::{At, Change, Ending, Ground, INGREDIENTS, Undone};
 use crate::roles::cgroup::Settings;
 use crate::stop::Stop;
 use collect::tasks::Pid;
@@ -134,6 +134,12 @@ impl<'a> InForce<'a> {
     pub fn facts(&self, at: &At) -> Vec<Fact> {
         let changes = self.changes.iter();
         changes.flat_map(|change| change.facts(at)).collect()
+    }
+
+    /// The end of a part of the arm that has ended without being asked to.
+    pub fn find_ending(&mut self, root: &Path) -> Option<Ending> {
+        let mut changes = self.changes.iter_mut();
+        changes.find_map(|change| change.find_ending(root))
     }
 
     /// Why the arm is not in force any more, as far as anybody said so.

@@ -83,6 +83,11 @@ impl Collectors {
         self.rare = rare::RareEvents::new(events);
     }
 
+    /// The window was cut short; what comes is of no window.
+    pub fn end_events(&mut self, root: &Path) {
+        self.rare.end_window(root);
+    }
+
     /// The events of a window, and a warning where some may be missing.
     pub fn find_happened(
         &self,

@@ -83,7 +83,10 @@ impl RareEvents {
         let patterns: Vec<Regex> = self.patterns().collect();
         let is_wanted = |message: &str| patterns.iter().any(|pattern| pattern.is_match(message));
         if let Some(log) = &mut self.log {
-            self.found = log.records_that(is_wanted);
+            // A window that was cut short may end twice.
+            let found = log.records_that(is_wanted);
+            self.found.records.extend(found.records);
+            self.found.lost |= found.lost;
         }
     }
 

@@ -20,7 +20,10 @@ pub fn wrong(file: &str) -> (usize, usize, String) {
 pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
     let workload = &experiment.workloads[0];
     let arm = experiment.arms[0].clone();
-    let spec = Box::new(TrialSpec::new(arm, workload.clone(), workload.loads[0]));
+    let spec = Box::new(TrialSpec {
+        observe: experiment.observe.clone(),
+        ..TrialSpec::new(arm, workload.clone(), workload.loads[0])
+    });
     let experiment = Box::new(experiment.clone());
     let side = Side::Both;
     let requests = [Request::Check { experiment, side }, Request::Trial { spec }];

@@ -1,0 +1,82 @@
+//! The end of an arm within its window, where the experiment counts such events: an outcome, and not a trial
+//! that is void.
+
+use crate::arm::ingredient::Ending;
+use crate::collectors::{rare, trace};
+use crate::judge::judge_until_end;
+use crate::stop::Stop;
+use crate::trial::Trial;
+use load::Parsed;
+use model::event::MOST_MESSAGES;
+use model::{Happened, RareEvent};
+use std::time::Instant;
+
+impl Trial<'_, '_> {
+    /// Makes an outcome of a stop because the arm was thrown out within its window. The trial has its events
+    /// until then and no figures: those of a window that was cut short are compared with nothing. Any other
+    /// stop stays.
+    pub fn count_early_end(&mut self, stop: Stop) -> Result<(), Stop> {
+        let Some((event, ending)) = self.find_counted_end() else {
+            return Err(stop);
+        };
+        let times = self.times();
+        let at_ns = self.moment_of_end(&ending, &times);
+        let [opened_ns, closed_ns] = times.window_ns;
+        // What ended before the window opened, or after it closed, was not in it.
+        if at_ns <= opened_ns || (closed_ns > 0 && at_ns > closed_ns) {
+            return Err(stop);
+        }
+        self.window_ns.1 = at_ns;
+        self.evidence.points.retain(|point| point.at_ns < at_ns);
+        self.evidence.merge_facts();
+        judge_until_end(self.in_force.arm, &self.evidence).map_err(Stop::Void)?;
+        self.stage.collectors.end_events(self.context.root);
+        self.count_events(&Parsed::default());
+        let mut happened = self.happened.iter_mut();
+        if let Some(of_event) = happened.find(|happened| happened.name == event.name) {
+            *of_event = Happened {
+                at_ns: vec![at_ns],
+                ended_window: true,
+                messages: ending.messages.into_iter().take(MOST_MESSAGES).collect(),
+                ..std::mem::take(of_event)
+            };
+        }
+        Ok(())
+    }
+
+    /// The end of the arm and the event that it is, where there is a window and the experiment counts it.
+    fn find_counted_end(&mut self) -> Option<(RareEvent, Ending)> {
+        if self.window_ns.0 == 0 || self.context.interrupt.is_raised() {
+            return None;
+        }
+        let events = &self.spec.observe.events;
+        if !events.iter().any(|event| event.when.ends_window()) {
+            return None;
+        }
+        let ending = self.in_force.find_ending(self.context.root)?;
+        let event = events.iter().find(|event| event.when == ending.when)?;
+        Some((event.clone(), ending))
+    }
+
+    /// From the start of the trial: as the kernel says it; without its word the first reading that found another
+    /// state, or now.
+    fn moment_of_end(&self, ending: &Ending, times: &rare::Times) -> u64 {
+        let now_ns = self.since_start(Instant::now());
+        let of_kernel = ending.at_us.filter(|at_us| *at_us > 0);
+        let said = of_kernel.map(|at_us| (at_us * 1_000).saturating_sub(times.began_ns));
+        let mut points = self.evidence.points.iter();
+        let found =
+            points.find(|point| point.facts.iter().any(|f| f.find_disagreement().is_some()));
+        let found = found.map(|point| point.at_ns);
+        said.or(found).unwrap_or(now_ns).min(now_ns)
+    }
+
+    /// Times of the trial until now.
+    pub fn times(&self) -> rare::Times {
+        rare::Times {
+            began_ns: trace::now_ns().saturating_sub(self.since_start(Instant::now())),
+            window_ns: [self.window_ns.0, self.window_ns.1],
+            load_ns: self.spec.workload.duration_ns,
+        }
+    }
+}
