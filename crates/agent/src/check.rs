@@ -1,9 +1,9 @@
 //! Search for what the target lacks for an experiment, before the first trial.
 
-use crate::arm::{ingredient, scheduler};
-use crate::collectors::def::{COLLECTORS, find};
+use crate::arm::{scheduler, table};
 use crate::collectors::events;
 use crate::collectors::rare;
+use crate::collectors::table::{COLLECTORS, find};
 use crate::collectors::trace;
 use crate::roles;
 use load::Job;
@@ -48,7 +48,7 @@ pub fn check(root: &Path, experiment: &Experiment, side: Side) -> Vec<Problem> {
 }
 
 fn check_arm(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
-    let mut problems = ingredient::require(root, arm, workloads);
+    let mut problems = table::require(root, arm, workloads);
     problems.extend(roles::parts::require(root, arm, workloads));
     let object = format!("arm {}", arm.name);
     problems.extend(check_collectors(root, &object, arm.collect.as_deref()));

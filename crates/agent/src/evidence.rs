@@ -1,7 +1,8 @@
 //! Evidence of what is in force now, read from the kernel.
 
 use crate::arm::in_force::InForce;
-use crate::arm::ingredient::{At, asked_facts};
+use crate::arm::ingredient::At;
+use crate::arm::table::asked_facts;
 use crate::roles::Roles;
 use collect::tasks::{self, Pid};
 use model::readings::KERNEL_RELEASE;

@@ -1,7 +1,7 @@
 //! Does the evidence of a trial prove its arm? A pure function, so that whoever has
 //! the results can ask again.
 
-use crate::arm::ingredient::asked_facts;
+use crate::arm::table::asked_facts;
 use model::{Arm, Evidence, Phase};
 
 /// `Err` says why the trial is void.

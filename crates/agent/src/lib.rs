@@ -56,9 +56,10 @@ pub use arm::scheduler::SCHEDULERS_VARIABLE;
 pub use check::check;
 pub use collectors::{
     Cost, Costs, MOST as COSTLY, SURROUNDINGS, costs_file,
-    def::{COLLECTORS, CollectorDef},
+    def::CollectorDef,
     events::{check as check_events, event_names},
     log_of as collector_log_of, metrics as collector_metrics,
+    table::COLLECTORS,
 };
 pub use counters::METRICS;
 pub use error::AgentError;

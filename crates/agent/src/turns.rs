@@ -7,7 +7,8 @@
 //! washout, does not count.
 
 use crate::arm::in_force::InForce;
-use crate::arm::ingredient::{INGREDIENTS, Ingredient};
+use crate::arm::ingredient::Ingredient;
+use crate::arm::table::INGREDIENTS;
 use crate::bell::{self, Clock, clock};
 use crate::judge::judge;
 use crate::process::Process;

@@ -9,8 +9,9 @@ mod few;
 
 use agent::Stop;
 use agent::arm::ingredient::{
-    self, Around, At, Change, Form, Ground, INGREDIENTS, Ingredient, Undone, value_of,
+    self, Around, At, Change, Form, Ground, Ingredient, Undone, value_of,
 };
+use agent::arm::table::{self, INGREDIENTS};
 use agent::arm::{Asked, Value};
 use entry::{trial, wrong};
 use load::Keys;
@@ -142,7 +143,7 @@ fn an_ingredient_is_one_entry() {
         reboots: false,
         workloads: &[],
     };
-    let unknown = ingredient::check(&arm, &around).unwrap_err();
+    let unknown = table::check(&arm, &around).unwrap_err();
     assert!(unknown.what.contains("no ingredient `knob`"), "{unknown}");
     INGREDIENTS.add_entry(&Toy);
 

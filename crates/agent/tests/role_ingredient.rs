@@ -8,7 +8,8 @@ mod entry;
 mod few;
 
 use agent::arm::Asked;
-use agent::arm::ingredient::{self, At, Change, Form, INGREDIENTS, Ingredient};
+use agent::arm::ingredient::{self, At, Change, Form, Ingredient};
+use agent::arm::table::INGREDIENTS;
 use entry::{trial, wrong};
 use load::Keys;
 use model::{Arm, Fact, Invalid, Role, TrialState, Workload};

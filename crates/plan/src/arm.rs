@@ -10,7 +10,8 @@ use crate::name::check_name;
 use crate::table::{Places, Value, keys_of, no_fault, own_keys, split};
 use crate::whose::Whose;
 use agent::arm::POLICY_KEYS;
-use agent::arm::ingredient::{self, Around, Form, INGREDIENTS, Ingredient};
+use agent::arm::ingredient::{Around, Form, Ingredient};
+use agent::arm::table::{self, INGREDIENTS};
 use machines::Can;
 use model::{Arm, Invalid, Place, Role, Workload};
 use schedule::check_quota;
@@ -114,7 +115,7 @@ fn apply(arm: &mut Arm, written: &str, usual: &Role) -> Result<Option<Whose>, Pl
     if change == UNCHANGED {
         return Ok(said);
     }
-    let taker = ingredient::parse(change, arm).ok_or_else(|| unknown(change))??;
+    let taker = table::parse(change, arm).ok_or_else(|| unknown(change))??;
     match (said, taker.roles()) {
         (Some(whose), roles) if !roles.contains(whose.role()) => {
             Err(without_that_role(whose.role(), change, roles))
@@ -297,7 +298,7 @@ pub(crate) fn check_arm(arm: &Arm, target: Can, workloads: &[Workload]) -> Resul
             check_reach(arm, target, workload)
         })
     };
-    ingredient::check(arm, &around)
+    table::check(arm, &around)
         .and_then(|()| of_workloads())
         .map_err(|invalid| {
             let error = PlanError::from(invalid);

@@ -4,7 +4,7 @@
 use crate::condition::{self, Condition, Parameters, Point};
 use crate::error::PlanError;
 use crate::table::{Value, take_key};
-use agent::arm::ingredient::INGREDIENTS;
+use agent::arm::table::INGREDIENTS;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use std::borrow::Cow;

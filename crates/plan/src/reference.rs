@@ -4,7 +4,7 @@
 
 mod workload;
 
-use agent::arm::ingredient::INGREDIENTS;
+use agent::arm::table::INGREDIENTS;
 use model::KeyDef;
 use workload::{ANTAGONIST, CLIENT, LOADS, PLACEMENT, READY, ROLE, SERVER, SERVICE, WORKLOAD};
 

@@ -2,7 +2,8 @@
 
 use crate::error::PlanError;
 use crate::workload::kinds;
-use agent::arm::ingredient::{INGREDIENTS, Ingredient};
+use agent::arm::ingredient::Ingredient;
+use agent::arm::table::INGREDIENTS;
 use load::{KindDef, Window};
 use model::check::{LEAST_WINDOW_NS, MOST_WINDOWS};
 use model::{Arm, Experiment, InPlace, Load, Place, Role, Workload};

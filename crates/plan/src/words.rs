@@ -6,7 +6,7 @@ use crate::error::PlanError;
 use crate::file::{self, parse};
 use crate::metric;
 use crate::workload::kinds;
-use agent::arm::ingredient::INGREDIENTS;
+use agent::arm::table::INGREDIENTS;
 use load::Entry;
 use load::kind::{KindDef, Window};
 use load::roles::{ANTAGONISTS, SERVERS};

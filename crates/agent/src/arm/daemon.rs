@@ -3,9 +3,8 @@
 //! begins, read back, and taken back when it ends; the keys themselves are those of other
 //! ingredients, which ask for their facts.
 
-use super::ingredient::{
-    Around, At, Change, Form, Ground, INGREDIENTS, Ingredient, Undone, problem,
-};
+use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, problem};
+use super::table::INGREDIENTS;
 use crate::daemon::threads::{self, Before, Given};
 use crate::daemon::{self, NoDaemon};
 use crate::journal::{Journal, Undo};

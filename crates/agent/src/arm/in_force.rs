@@ -1,7 +1,8 @@
 //! The arm in force: all its changes together, as the machine, the processes of the roles and the proof
 //! meet them.
 
-use super::ingredient::{At, Change, Ending, Ground, INGREDIENTS, Undone};
+use super::ingredient::{At, Change, Ending, Ground, Undone};
+use super::table::INGREDIENTS;
 use crate::roles::cgroup::Settings;
 use crate::stop::Stop;
 use collect::tasks::Pid;

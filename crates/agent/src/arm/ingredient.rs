@@ -1,15 +1,7 @@
-//! The ingredients of arms: the one table, and what an entry says. To add one: its file,
-//! and a line in `INGREDIENTS`.
-//!
-//! Whatever else has to know about ingredients asks here: the reader of experiment files
-//! and of the command line, the lists, the checks of an experiment, and each trial.
+//! What an ingredient of arms is. [`super::table`] lists them.
 
 use super::requirement::Asked;
 pub use super::scheduler::Ending;
-use super::{
-    built_in, cpus, daemon, env, handicap, hypervisor, kernel, policy, profile, quota, scheduler,
-    tunables, uclamp, weight,
-};
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
@@ -17,7 +9,6 @@ use crate::roles::Roles;
 use crate::roles::cgroup::Settings;
 use crate::stop::Stop;
 use collect::tasks::Pid;
-use load::registry::Registry;
 use load::{Keys, Launch};
 use model::{
     Arm, Fact, Invalid, KeyDef, Problem, Role, RolePolicy, SchedulerBinary, TrialFile, Warning,
@@ -27,26 +18,6 @@ use serde_json::{Map, Value};
 use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
-
-/// In the order in which they are put in force. They are undone the other way round, and
-/// asked the other way round whose a change of the command line is: any path may be a
-/// scheduler, and any `NAME=VALUE` a tunable.
-pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
-    &tunables::Tuning,
-    &scheduler::OwnScheduler,
-    &built_in::BuiltIn,
-    &profile::Profile,
-    &policy::ThreadPolicy,
-    &weight::RoleWeight,
-    &cpus::RoleCpus,
-    &quota::RoleQuota,
-    &uclamp::Uclamp,
-    &env::Environment,
-    &kernel::OwnKernel,
-    &hypervisor::HypervisorScheduler,
-    &handicap::Handicap,
-    &daemon::OfDaemon,
-]);
 
 /// A form on the command line, and what it means.
 pub type Form = (&'static str, &'static str);
@@ -274,12 +245,6 @@ pub struct Undone {
     pub errors: Vec<String>,
 }
 
-/// Reads a change of the command line into an arm, and says whose it is; `None` if it is nobody's.
-pub fn parse(change: &str, arm: &mut Arm) -> Option<Result<&'static dyn Ingredient, Invalid>> {
-    let mut all = INGREDIENTS.iter().rev();
-    all.find_map(|ingredient| Some(ingredient.parse(change, arm)?.map(|()| ingredient)))
-}
-
 /// The error of a change that would take the place of an earlier one of the same arm: its name
 /// would say both.
 pub fn twice_error(what: &'static str, first: impl Display, second: impl Display) -> Invalid {
@@ -304,37 +269,6 @@ pub fn parse_text(key: &'static str, change: &str, arm: &mut Arm) -> Option<Resu
 pub fn value_of<'a>(change: &'a str, key: &str) -> Option<&'a str> {
     let (found, value) = change.split_once('=')?;
     (found.trim() == key).then(|| value.trim())
-}
-
-/// Refuses an arm that no machine could put in force.
-pub fn check(arm: &Arm, around: &Around) -> Result<(), Invalid> {
-    let mut stored = arm.ingredients.keys();
-    if let Some(name) = stored.find(|name| {
-        INGREDIENTS
-            .iter()
-            .all(|known| known.name() != name.as_str())
-    }) {
-        let what = format!("this version has no ingredient `{name}`");
-        return Err(Invalid::new(name, what)
-            .with_remedy("use the schedlab that the experiment is from, or a newer one"));
-    }
-    INGREDIENTS
-        .iter()
-        .try_for_each(|ingredient| ingredient.check(arm, around))
-}
-
-/// All that an arm asks of the machine.
-pub(crate) fn asked_facts(arm: &Arm) -> Vec<Asked> {
-    let all = INGREDIENTS.iter();
-    all.flat_map(|ingredient| ingredient.asked_facts(arm))
-        .collect()
-}
-
-/// Problems of the target with an arm.
-pub(crate) fn require(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
-    let all = INGREDIENTS.iter();
-    all.flat_map(|ingredient| ingredient.require(root, arm, workloads))
-        .collect()
 }
 
 /// The problem of a key that is for the arm's role, where a workload does not have that role.

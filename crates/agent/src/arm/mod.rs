@@ -16,6 +16,7 @@ mod profile;
 mod quota;
 mod requirement;
 pub(crate) mod scheduler;
+pub mod table;
 pub mod tunables;
 mod uclamp;
 mod weight;

@@ -1,7 +1,6 @@
-//! The definition of a collector. To add one: its file, and a line in [`COLLECTORS`].
+//! What a collector is. [`super::table`] lists them.
 
 use super::trace::Kept;
-use super::{delays, distances, energy, hardware, runqueue, schedstat, switches, trace, work};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::process::Origin;
@@ -10,20 +9,6 @@ use load::Worst;
 use model::{Measurement, MetricDef, Role, TrialFile, Warning};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// In the order of lists. When the window opens they begin the other way round, so that
-/// what takes longest to begin is the first, and the last to end.
-pub static COLLECTORS: [&CollectorDef; 9] = [
-    &switches::DEF,
-    &delays::DEF,
-    &work::DEF,
-    &distances::DEF,
-    &hardware::DEF,
-    &schedstat::DEF,
-    &energy::DEF,
-    &runqueue::DEF,
-    &trace::DEF,
-];
 
 /// A group of readings that are taken together, explain a trial, and can be left out. What
 /// costs nothing inside the window (two readings of /proc/stat, of PSI, of the load's
@@ -133,11 +118,6 @@ impl From<Vec<Measurement>> for Collected {
             ..Collected::default()
         }
     }
-}
-
-/// The collector of a name.
-pub fn find(name: &str) -> Option<&'static CollectorDef> {
-    COLLECTORS.iter().copied().find(|def| def.name == name)
 }
 
 /// For what every kernel has, or what is left out in silence where it is not there.

@@ -17,6 +17,7 @@ mod schedstat;
 mod selection;
 mod surroundings;
 pub mod switches;
+pub mod table;
 pub mod trace;
 mod work;
 
@@ -24,12 +25,13 @@ pub use selection::{Cost, Costs, MOST, costs_file, wanted_collectors};
 
 use attendants::{AttendantTimes, Attendants};
 use collect::tasks::Pid;
-use def::{At, COLLECTORS, Collected, Collecting, CollectorDef, Start};
+use def::{At, Collected, Collecting, CollectorDef, Start};
 use load::{Parsed, Worst, recording};
 use model::{Happened, Measurement, MetricDef, RareEvent, Role, Warning};
 use std::path::Path;
 use std::time::Duration;
 use surroundings::Surroundings;
+use table::COLLECTORS;
 
 pub use surroundings::METRICS as SURROUNDINGS;
 
@@ -281,7 +283,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_collected() {
-        let metrics = collected(&COLLECTORS).metrics;
+        let metrics = collected(COLLECTORS).metrics;
         assert!(!metrics.is_empty());
         assert!(metrics.iter().all(|m| m.better == Better::Neither));
     }

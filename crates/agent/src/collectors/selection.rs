@@ -2,7 +2,8 @@
 //! names, else the usual ones but for
 //! those that `schedlab overhead` found to cost more than one percent on this machine.
 
-use super::def::{COLLECTORS, CollectorDef, find};
+use super::def::CollectorDef;
+use super::table::{COLLECTORS, find};
 use super::trace;
 use crate::error::AgentError;
 use crate::state::state_dir;

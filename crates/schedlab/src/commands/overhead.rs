@@ -226,7 +226,7 @@ mod tests {
         let text = "[[arm]]\nname = \"default\"\n[[workload]]\nkind = \"wakeup\"\n";
         catalogue::install();
         let experiment = plan::parse_experiment("x.toml", text);
-        let arms = on_and_off(experiment.unwrap(), &COLLECTORS).arms;
+        let arms = on_and_off(experiment.unwrap(), COLLECTORS).arms;
         assert_eq!(arms.len(), 1 + COLLECTORS.len());
         assert_eq!(arms[0].collect, Some(Vec::new()));
         assert!(

@@ -3,7 +3,7 @@
 use super::FEATURE;
 use super::sysctl;
 use super::table::{TABLE, Tunable, Unit};
-use crate::arm::ingredient::INGREDIENTS;
+use crate::arm::table::INGREDIENTS;
 use load::units::parse_duration;
 use model::format_duration_ns;
 
