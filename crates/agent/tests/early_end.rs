@@ -9,7 +9,8 @@ mod few;
 
 use agent::Stop;
 use agent::arm::Asked;
-use agent::arm::ingredient::{Around, At, Change, Ending, Form, Ground, INGREDIENTS, Ingredient};
+use agent::arm::ingredient::{Around, At, Change, Ending, Form, Ground, Ingredient};
+use agent::arm::table::INGREDIENTS;
 use entry::{trial, wrong};
 use load::Keys;
 use model::{Arm, Fact, Invalid, Problem, RareEvent, TrialState, When, Workload};
