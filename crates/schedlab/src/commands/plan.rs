@@ -33,6 +33,9 @@ fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
     for arm in &experiment.arms {
         say!("  arm {:<20} {}", arm.name, one_line(&arm.summary()));
     }
+    for event in &experiment.observe.events {
+        say!("  event {}", one_line(&event.name));
+    }
     for cell in &plan.cells {
         let workload = &experiment.workloads[cell.workload];
         say!(

@@ -316,3 +316,36 @@ fn a_guest_with_another_kernel_than_its_arm_says_is_void_with_both_names() {
     // Only the text in the image is another one, the kernel in it is the same.
     assert_eq!(fact(other, "kernel build ID").find_disagreement(), None);
 }
+
+#[test]
+fn an_ejection_that_is_counted_is_an_outcome_and_the_next_trial_attaches_again() {
+    if let Some(why) = no_faulty_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let arms = arm("thrown", "error:3", "");
+    let text = experiment(&arms, "sleep 8").replace("blocks = 1", "blocks = 2");
+    let text = format!("[[event]]\nname = \"thrown out\"\nwhen = \"ejected\"\n{text}");
+    let output = bench.run(&["run", &bench.file("x.toml", &text), "-o", "out"]);
+    let trials = trials(&bench);
+    let thrown = trials.iter().filter(|stored| stored.trial.arm == "thrown");
+    let mut outcomes = 0;
+    for StoredTrial { dir, trial } in thrown.filter(|stored| stored.trial.is_ok()) {
+        outcomes += 1;
+        let event = trial.find_event("thrown out").expect("counted");
+        assert!(event.ended_window && event.count() == 1, "{event:?}");
+        assert!(event.messages[0].contains("scx_bpf_error"), "{event:?}");
+        // A part of the eight seconds, up to the moment that the kernel's log has.
+        assert_eq!(event.at_ns, [trial.result.window_end_ns]);
+        assert!(event.exposure_ns < 8_000_000_000, "{event:?}");
+        let log = std::fs::read_to_string(dir.join("scheduler.log")).expect("kept");
+        assert!(log.contains("the error that was asked for"), "{log}");
+    }
+    assert_eq!(outcomes, 2, "{}", stdout(&output));
+    let of_default = of(&trials, "eevdf").trial.find_event("thrown out");
+    let of_default = of_default.expect("counted");
+    assert_eq!((of_default.count(), of_default.ended_window), (0, false));
+    let said = stdout(&bench.run(&["verify", "out"]));
+    assert!(said.contains("proves the arm in all"), "{said}");
+}
