@@ -194,3 +194,34 @@ fn an_arm_with_more_of_an_event_fails_where_that_is_asked_for() {
         "{rows}"
     );
 }
+
+#[test]
+fn a_line_of_the_kernels_log_is_an_event_with_its_moment() {
+    let Ok(mut log) = fs::OpenOptions::new().write(true).open("/dev/kmsg") else {
+        return tests::skipped("the kernel's log cannot be written to: not root, or a container");
+    };
+    std::io::Write::write_all(&mut log, b"schedlab: before any window\n").unwrap();
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let line = "schedlab: the event of a test";
+    let command = format!("sleep 0.1; echo '{line}' > /dev/kmsg; sleep 0.1");
+    let file = format!(
+        "[[event]]\nname = \"line\"\nwhen = \"kernel_log = schedlab: .* of a t[a-z]+\"\n{ARMS}\
+         [[workload]]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"{command}\"]\n[stop]\nmax-blocks = 1\nmin-blocks = 1\n"
+    );
+    let file = bench.file("x.toml", &file);
+    let output = bench.run(&["run", &file, "-o", "out", "-q", "--wait"]);
+    expect_code(&output, 0);
+    let results = ResultSet::read(&bench.path("out")).unwrap();
+    assert_eq!(results.trials.len(), 2);
+    for stored in &results.trials {
+        let result = &stored.trial.result;
+        let event = stored.trial.find_event("line").unwrap();
+        assert_eq!(event.messages, [line], "{event:?}");
+        let window = result.window_start_ns..result.window_end_ns;
+        assert!(window.contains(&event.at_ns[0]), "{event:?} in {window:?}");
+        assert_eq!(event.exposure_ns, window.end - window.start);
+    }
+    let text = stdout(&output);
+    assert!(text.contains(line), "{text}");
+}
