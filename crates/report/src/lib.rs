@@ -34,6 +34,7 @@ mod words;
 pub use columns::wrap_text;
 pub use quantity::{format_count, signed_with_unit};
 pub use render::conclusion::arm_sentences as conclusion;
+pub use render::events::describe_time_to_call;
 pub use render::hgrm::{ReportFile, hgrm_files};
 pub use render::json::render as json;
 pub use render::{FORMATS, Format, Options, ReportError};

@@ -291,7 +291,8 @@ impl Looks {
         let are_rejected = ends
             .iter()
             .all(|(_, evidence)| evidence.ln_e() >= -limits.alpha.ln());
-        are_rejected && {
+        let is_near = |ratio: f64| ratio <= within && ratio * within >= 1.0;
+        are_rejected && self.ratio().is_some_and(is_near) && {
             let (low, high) = confidence_sequence(blocks, limits.alpha);
             low.is_some_and(|low| low * within >= 1.0) && high.is_some_and(|high| high <= within)
         }

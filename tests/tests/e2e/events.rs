@@ -187,6 +187,12 @@ fn an_arm_with_more_of_an_event_fails_where_that_is_asked_for() {
         text.contains("ejected") && text.contains("0 against 0"),
         "{text}"
     );
+    let junit = stdout(&bench.run(&["report", "out", "--format", "junit"]));
+    assert!(
+        junit.contains("event ejected of batch against default"),
+        "{junit}"
+    );
+    assert!(junit.contains("failures=\"1\""), "{junit}");
     let rows = stdout(&bench.run(&["report", "out", "--format", "events"]));
     assert!(
         rows.lines()

@@ -4,6 +4,8 @@
 
 use crate::ReportError;
 use crate::lacks::{Lack, find_lacks};
+use crate::render::events::{describe_call, describe_ratio};
+use crate::table::across::EventComparison;
 use crate::table::{CellTable, Comparison, Table, Verdict};
 use crate::words;
 use doors::shown::clean_line;
@@ -29,6 +31,8 @@ fn suite(table: &Table, cell: &CellTable, lacks: &[Lack]) -> TestSuite {
     suite.add_property(("machine", words::machine_line(table).as_str()));
     suite.add_property(("trials", words::count_trials(&table.trials).as_str()));
     suite.add_test_cases(cell.deciding_comparisons().map(|c| case(table, c)));
+    let events = table.across.events.iter().filter(|c| c.cell == cell.name);
+    suite.add_test_cases(events.map(event_case));
     let of_cell = lacks
         .iter()
         .filter(|lack| lack.cell.as_ref() == Some(&cell.name));
@@ -43,6 +47,29 @@ fn case(table: &Table, c: &Comparison) -> TestCase {
     );
     case.set_classname(format!("{} {}", c.workload, c.load));
     case.set_system_out(figures(c));
+    case
+}
+
+/// An event that is worse is a failure, as a metric is, and one that is not decided is skipped.
+fn event_case(c: &EventComparison) -> TestCase {
+    let status = match (c.verdict, c.aa) {
+        (Verdict::Better | Verdict::Worse, true) => Some(NonSuccessKind::Error),
+        (Verdict::Worse, false) => Some(NonSuccessKind::Failure),
+        (Verdict::Better | Verdict::Same | Verdict::Unknown, _) => None,
+    };
+    let mut status = match (status, c.verdict) {
+        (Some(kind), _) => TestCaseStatus::non_success(kind),
+        (None, Verdict::Unknown) => TestCaseStatus::skipped(),
+        (None, _) => TestCaseStatus::success(),
+    };
+    if c.verdict != Verdict::Same {
+        status.set_message(clean_line(describe_call(c)).into_string());
+        status.set_type(c.verdict.as_str());
+    }
+    let name = format!("event {} of {} against {}", c.event, c.arm, c.baseline);
+    let mut case = TestCase::new(name, status);
+    case.set_classname(&c.cell);
+    case.set_system_out(format!("times as often: {}", describe_ratio(c)));
     case
 }
 

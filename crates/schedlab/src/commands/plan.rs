@@ -113,6 +113,21 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
         },
         format_duration_ns(most)
     );
+    print_time_of_events(experiment, plan, block);
+}
+
+/// Prints how long a call on rare events is likely to take, by their rate.
+fn print_time_of_events(experiment: &Experiment, plan: &Plan, block_ns: u64) {
+    let workload = plan
+        .cells
+        .first()
+        .map(|cell| &experiment.workloads[cell.workload]);
+    let window_ns = workload.map_or(0, |workload| workload.duration_ns);
+    if experiment.observe.events.is_empty() || window_ns == 0 {
+        return;
+    }
+    let times = report::describe_time_to_call(window_ns, block_ns, experiment.stop.confidence);
+    say!("an event that only one arm has is called after about {times}");
 }
 
 /// Prints what a block does beside its trials, and what that costs.
