@@ -100,6 +100,7 @@ fn event(name: &str, when: When) -> RareEvent {
         name: name.to_owned(),
         when,
         cluster_ns: 0,
+        decides: false,
         same_within: None,
         same_below_per_sec: None,
     }

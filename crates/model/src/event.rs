@@ -11,6 +11,9 @@ pub struct RareEvent {
     pub when: When,
     /// Time after an event within which further ones belong to it.
     pub cluster_ns: u64,
+    /// True if a cell goes on until there is a verdict on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decides: bool,
     /// Ratio of rates, above 1, within which arms count as the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_within: Option<f64>,

@@ -16,6 +16,8 @@ pub(crate) struct FileEvent {
     name: Option<String>,
     when: Spanned<String>,
     cluster: Option<Duration>,
+    #[serde(default)]
+    decides: bool,
     same_within: Option<Spanned<f64>>,
     same_below: Option<Spanned<String>>,
 }
@@ -44,6 +46,7 @@ impl FileEvent {
             name,
             when,
             cluster_ns: self.cluster.map_or(USUAL_CLUSTER_NS, |cluster| cluster.0),
+            decides: self.decides,
             same_within: self.same_within.map(ratio).transpose()?,
             same_below_per_sec: self.same_below.map(rate).transpose()?,
         })

@@ -150,6 +150,12 @@ const EVENT: TableDef = TableDef {
             "Time after an event in which further ones belong to it.",
         ),
         KeyDef::new(
+            "decides",
+            "`true` or `false`",
+            "`false`",
+            "Whether a cell goes on until there is a verdict on it, within the budget and the most blocks.",
+        ),
+        KeyDef::new(
             "same-within",
             "number above 1",
             "",

@@ -8,7 +8,8 @@
 //! (docs/statistics-simulation.md). The A/A arm is judged but never waited for.
 //! Where a load is too much for an arm, goodput decides instead of latency.
 
-use judge::{Judged, Looks, is_aa, judge_deciding};
+use judge::events::{judge_events, pair_events};
+use judge::{Judged, Looks, Verdict, is_aa, judge_deciding};
 use model::{Experiment, Plan, Trial};
 use results::sample::find_unit;
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,8 +125,43 @@ impl<'a> Decisions<'a> {
                 open[judged.cell].push(self.open(&judged, trials));
             }
         }
+        for (cell, open) in open.iter_mut().enumerate() {
+            open.extend(self.open_events(cell, trials, given_up));
+        }
         let state = |(cell, open)| self.state(cell, open, trials, given_up);
         open.into_iter().enumerate().map(state).collect()
+    }
+
+    /// The events of a cell that decide and are not decided.
+    fn open_events(
+        &self,
+        cell: usize,
+        trials: &[Trial],
+        given_up: &GivenUp,
+    ) -> Vec<OpenComparison> {
+        let experiment = self.experiment;
+        let events = &experiment.observe.events;
+        let deciding = events.iter().filter(|event| event.decides);
+        let arms = self.judged_arms(cell, given_up);
+        let compared = deciding.flat_map(|event| arms.iter().map(move |arm| (event, *arm)));
+        let open = compared.filter_map(|(event, arm)| {
+            let blocks = pair_events(trials, cell, event, [arm, experiment.baseline]);
+            let at_all = self.looks == Looks::AtAll;
+            let judged = judge_events(&blocks, event, &experiment.stop, at_all);
+            let is_open = judged.supported_verdict() == Verdict::Unknown;
+            is_open.then(|| OpenComparison {
+                cell: self.plan.cells[cell].name.clone(),
+                metric: event.name.clone(),
+                arm: experiment.arms[arm].name.clone(),
+                blocks: judged.blocks,
+                blocks_needed: judged.blocks_needed,
+                ratio: judged.ratio,
+                interval: judged.low.zip(judged.high),
+                difference: None,
+                e_value: judged.e_value,
+            })
+        });
+        open.collect()
     }
 
     fn state(

@@ -133,3 +133,31 @@ fn the_control_makes_no_call_harder_for_run_or_report() {
     assert_eq!(in_report, Vec::<String>::new());
     assert_eq!(by_runner, in_report);
 }
+
+#[test]
+fn an_event_that_decides_keeps_a_cell_open_until_there_is_a_verdict_on_it() {
+    let mut scenario = synthetic::thrown_out();
+    let dir = tempfile::tempdir().unwrap();
+    synthetic::write(dir.path(), &scenario).unwrap();
+    let results = ResultSet::read(dir.path()).unwrap();
+    let trials: Vec<Trial> = results.trials.iter().map(|s| s.trial.clone()).collect();
+    let open = |experiment: &model::Experiment, trials: &[Trial]| -> Vec<String> {
+        let decisions = Decisions::new(experiment, &results.plan);
+        let states = decisions.cell_states(trials, &BTreeSet::new()).into_iter();
+        let open = states.flat_map(|state| match state {
+            CellState::Decided => Vec::new(),
+            CellState::Open(open) => open,
+        });
+        open.map(|open| open.metric).collect()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(open(&scenario.experiment, &trials), none);
+    for event in &mut scenario.experiment.observe.events {
+        event.decides = true;
+    }
+    // The ejections are decided; requests are late as often under both arms, and nobody said what is the same.
+    assert_eq!(open(&scenario.experiment, &trials), ["request > 100ms"]);
+    let first: Vec<Trial> = trials.into_iter().filter(|t| t.place.block <= 6).collect();
+    let early = open(&scenario.experiment, &first);
+    assert!(early.contains(&"ejected".to_owned()), "{early:?}");
+}

@@ -175,6 +175,7 @@ fn event(name: &str, when: When) -> RareEvent {
         name: name.to_owned(),
         when,
         cluster_ns: 1_000_000,
+        decides: false,
         same_within: None,
         same_below_per_sec: None,
     }

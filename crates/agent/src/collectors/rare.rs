@@ -220,6 +220,7 @@ mod tests {
             name: name.to_owned(),
             when,
             cluster_ns: 0,
+            decides: false,
             same_within: None,
             same_below_per_sec: None,
         }
