@@ -1,6 +1,6 @@
 //! Evidence of what is in force now, read from the kernel.
 
-use crate::arm::in_force::InForce;
+use crate::arm::changes::InForce;
 use crate::arm::ingredient::At;
 use crate::arm::table::asked_facts;
 use crate::roles::Roles;

@@ -28,6 +28,7 @@ pub mod journal;
 mod judge;
 mod kept_files;
 mod kernel_file;
+mod load_files;
 mod load_process;
 pub mod machine_lock;
 mod memory;
@@ -46,7 +47,6 @@ mod sys;
 mod trial;
 mod turn;
 mod turns;
-mod written;
 
 #[cfg(test)]
 mod fixture;

@@ -1,7 +1,7 @@
 //! What stands while an arm is measured: the processes beside the load, the collectors, and the fences
 //! that keep all of them together.
 
-use crate::arm::in_force::InForce;
+use crate::arm::changes::InForce;
 use crate::collectors::def::Start;
 use crate::collectors::events::RoleEvents;
 use crate::collectors::{self, Collectors};

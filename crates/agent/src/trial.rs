@@ -1,17 +1,17 @@
 //! One trial: set up what stands under its arm, measure, prove, undo.
 
+use crate::arm::changes::InForce;
 use crate::arm::hypervisor;
-use crate::arm::in_force::InForce;
 use crate::bell::{self, Life, Messages, Phases};
 use crate::collectors::{rare, trace};
 use crate::context::Context;
 use crate::error::AgentError;
+use crate::load_files::Files;
 use crate::processes::KILL_LIMIT;
 use crate::stage::{LeftStage, Stage};
 use crate::stop::Stop;
 use crate::turn::{Counted, Counting};
 use crate::turns::{self, OfArm};
-use crate::written::Files;
 use crate::{counters, kept_files};
 use load::{Driver, Job, Launch, Output, Parsed, Worst};
 use model::printable::last_lines;

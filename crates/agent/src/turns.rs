@@ -6,7 +6,7 @@
 //! back on every thread. A window whose proof disagrees, or comes after the first half of its
 //! washout, does not count.
 
-use crate::arm::in_force::InForce;
+use crate::arm::changes::InForce;
 use crate::arm::ingredient::Ingredient;
 use crate::arm::table::INGREDIENTS;
 use crate::bell::{self, Clock, clock};

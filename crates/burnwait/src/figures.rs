@@ -1,6 +1,6 @@
 //! From what the workers did to metrics, a table of the sets and a table of all workers.
 
-use super::alone::Want;
+use super::baseline::Want;
 use super::guests::{AsMade, OfGuest, Seen};
 use super::metrics::{
     CPU_PERCENT, FAIRNESS, LATENCY_COST, LATENESS, LONGEST_WAIT, MISSED, SHORTFALL, SPREAD,
@@ -8,10 +8,10 @@ use super::metrics::{
 };
 use super::sets::Set;
 use super::worker::{Interval, Record, Standing};
-use super::{BurnWait, fair};
-use load::by_turn::InTurns;
+use super::{BurnWait, entitlement};
 use load::figures::Figures;
 use load::recording::Recording;
+use load::turn_values::InTurns;
 use load::{GuestsIn, Job, Parsed};
 use model::{MetricDef, Severity, TrialFile, Turns};
 use std::time::SystemTime;
@@ -193,7 +193,7 @@ fn due_per_sec(
     // Guests are placed by their pool, and do not see on which CPUs.
     let pool: Option<Vec<u32>> = guests.map(|seen| (0..).take(seen.cpus).collect());
     let most = job.guests.as_ref().map_or(1.0, GuestsIn::cpu_limit);
-    let asks = workers.iter().map(|(set, standing)| fair::Ask {
+    let asks = workers.iter().map(|(set, standing)| entitlement::Ask {
         want: wants[*set]
             .cpus()
             .min(load.sets[*set].cpu_limit())
@@ -201,9 +201,9 @@ fn due_per_sec(
         weight: standing.weight.into(),
         cpus: pool.as_ref().unwrap_or(&standing.cpus),
     });
-    let asks: Vec<fair::Ask> = asks.collect();
+    let asks: Vec<entitlement::Ask> = asks.collect();
     let shares = match job.groups.is_empty() {
-        true => fair::shares(&asks),
+        true => entitlement::shares(&asks),
         false => shares_in_groups(load, &workers, &asks),
     };
     let due = |((set, _), share): (&(usize, &Standing), &f64)| {
@@ -218,25 +218,25 @@ fn due_per_sec(
 pub fn shares_in_groups(
     load: &BurnWait,
     workers: &[(usize, &Standing)],
-    asks: &[fair::Ask],
+    asks: &[entitlement::Ask],
 ) -> Vec<f64> {
     let of_set = |(index, set): (usize, &Set)| {
         let own = workers.iter().zip(asks).filter(|((of, _), _)| *of == index);
-        let all: Vec<&fair::Ask> = own.map(|(_, ask)| ask).collect();
+        let all: Vec<&entitlement::Ask> = own.map(|(_, ask)| ask).collect();
         let most = set
             .quota_percent
             .map_or(f64::INFINITY, |quota| f64::from(quota) / 100.0);
         let want = all.iter().map(|ask| ask.want).sum::<f64>().min(most);
-        let ask = fair::Ask {
+        let ask = entitlement::Ask {
             want,
             weight: set.group_weight().into(),
             cpus: all.first().map_or(&[], |ask| ask.cpus),
         };
         (ask, all.len().max(1))
     };
-    let (groups, counts): (Vec<fair::Ask>, Vec<usize>) =
+    let (groups, counts): (Vec<entitlement::Ask>, Vec<usize>) =
         load.sets.iter().enumerate().map(of_set).unzip();
-    let shares = fair::shares(&groups);
+    let shares = entitlement::shares(&groups);
     let each = |(of, _): &(usize, &Standing)| shares[*of] / counts[*of] as f64;
     workers.iter().map(each).collect()
 }
@@ -291,7 +291,7 @@ fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[&Record],
 fn shared(load: &BurnWait, records: &[&Record], got: &[f64], due: &[f64]) -> Vec<(MetricDef, f64)> {
     let ratios: Vec<f64> = got.iter().zip(due).map(|(got, due)| got / due).collect();
     let mut figures = Vec::new();
-    if let Some(jain) = fair::jain(&ratios) {
+    if let Some(jain) = entitlement::jain(&ratios) {
         figures.push((FAIRNESS, 100.0 * jain));
     }
     let lacks = got.iter().zip(due).map(|(got, due)| (due - got).max(0.0));
@@ -302,7 +302,7 @@ fn shared(load: &BurnWait, records: &[&Record], got: &[f64], due: &[f64]) -> Vec
     let spreads = (0..load.sets.len()).filter_map(|set| {
         let workers = records.iter().zip(got);
         let equals = workers.filter(|(record, _)| record.member.set == set);
-        fair::spread_percent(&equals.map(|(_, got)| *got).collect::<Vec<_>>())
+        entitlement::spread_percent(&equals.map(|(_, got)| *got).collect::<Vec<_>>())
     });
     if let Some(spread) = spreads.reduce(f64::max) {
         figures.push((SPREAD, spread));

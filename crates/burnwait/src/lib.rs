@@ -6,11 +6,11 @@
 //! judged by the share of the CPUs that it is entitled to. This is the design of schedbench
 //! (George Dunlap, for Xen), with the fairness computed that it describes.
 
-mod alone;
 pub mod antagonist;
-mod beside;
+mod baseline;
 mod burn;
-mod fair;
+mod company;
+mod entitlement;
 mod figures;
 pub mod guests;
 mod memory;
@@ -25,7 +25,7 @@ mod wire;
 mod worker;
 mod worker_process;
 
-pub use beside::{Company, beside_main, calibrate as calibrate_company, check as check_company};
+pub use company::{Company, beside_main, calibrate as calibrate_company, check as check_company};
 use load::gate::Gate;
 use load::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
@@ -251,7 +251,7 @@ impl BurnWait {
 
     /// A set that does not do the same often enough in a window.
     fn beyond_window(&self, duration_ns: u64) -> Option<String> {
-        let cycle_ns = |set| alone::cycle_ns(&self.sets, set);
+        let cycle_ns = |set| baseline::cycle_ns(&self.sets, set);
         let is_beyond = |set: &usize| cycle_ns(*set).saturating_mul(FEWEST_CYCLES) > duration_ns;
         let set = (0..self.sets.len()).find(is_beyond)?;
         Some(format!(
@@ -300,7 +300,7 @@ impl BurnWait {
         let pipes = Pipe::lay_pipes(&self.sets, &sets);
         let own = |(member, pipe): (Member, Pipe)| {
             let set = &self.sets[member.set];
-            let want = alone::Want::from_calibration(&set.name, &job.calibration);
+            let want = baseline::Want::from_calibration(&set.name, &job.calibration);
             let own = Own {
                 after_ns: random.random_range(0..=set.apart_ns()),
                 seed: random.random(),
@@ -389,7 +389,7 @@ impl Driver for BurnWait {
             return Err(Invalid::new("set", "there are no sets of workers"));
         }
         set_rules::check(&self.sets, self.workers)?;
-        alone::check(&self.sets)
+        baseline::check(&self.sets)
     }
 
     fn in_guests(&self) -> bool {
@@ -512,7 +512,7 @@ impl Driver for BurnWait {
     }
 
     fn calibrates_within(&self) -> Duration {
-        alone::limit(&self.sets)
+        baseline::limit(&self.sets)
     }
 
     fn calibrate(&self, job: &Job, _run: &mut Run) -> Result<Calibration, String> {
@@ -529,7 +529,7 @@ impl Driver for BurnWait {
         calibration
             .values
             .insert(OPERATIONS_PER_KOP.to_owned(), unit);
-        let wants = alone::measure_wants(&self.sets, self.interval_ns, unit)?;
+        let wants = baseline::measure_wants(&self.sets, self.interval_ns, unit)?;
         for (set, want) in self.sets.iter().zip(wants) {
             want.store(&set.name, &mut calibration);
         }

@@ -63,7 +63,7 @@ fn file<'a>(parsed: &'a Parsed, name: &str) -> &'a str {
 fn what_a_worker_wants_alone_is_calibrated_for_each_set() {
     let job = calibrated(&burnwait(), 1);
     for set in ["A", "B"] {
-        let want = alone::Want::from_calibration(set, &job.calibration).unwrap();
+        let want = baseline::Want::from_calibration(set, &job.calibration).unwrap();
         // 70 of 270 us, and 100 of about 400 us, on a machine of its own. Other work makes both the
         // waits and the work longer.
         assert!((0.02..1.05).contains(&want.cpus()), "{set}: {want:?}");
@@ -80,7 +80,7 @@ fn the_unit_of_another_workload_is_that_of_this_one() {
     let found = load.calibrate(&job, &mut testing::run).unwrap();
     assert_eq!(found.values[OPERATIONS_PER_KOP], 77);
     // Its own demand is found all the same.
-    assert!(alone::Want::from_calibration("A", &found).is_some());
+    assert!(baseline::Want::from_calibration("A", &found).is_some());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn company_costs_a_multiple_of_the_lateness_alone_of_the_set_where_it_is_highest
     ];
     assert_eq!(figures::latency_cost(&load, &job, &records), None);
     let mut alone = |set: &str, late_ns| {
-        let want = alone::Want {
+        let want = baseline::Want {
             late_ns: Some(late_ns),
             ..Default::default()
         };
@@ -282,7 +282,7 @@ fn sets_in_cgroups_are_entitled_to_what_their_groups_are() {
     // want a whole one.
     let workers: Vec<(usize, &worker::Standing)> =
         [0, 1, 1, 2, 2, 2, 2].map(|set| (set, &standing)).into();
-    let ask = fair::Ask {
+    let ask = entitlement::Ask {
         want: 1.0,
         weight: 1024.0,
         cpus: &[0, 1],
@@ -339,7 +339,7 @@ fn work_is_done_in_the_on_times_only_and_bursts_are_due_at_once() {
     assert_eq!(load.check(), Ok(()));
     let job = calibrated(&load, 1);
     let want = |set: &str| {
-        alone::Want::from_calibration(set, &job.calibration)
+        baseline::Want::from_calibration(set, &job.calibration)
             .unwrap()
             .kops_per_sec as f64
     };
@@ -410,7 +410,7 @@ fn the_rate_of_reads_is_calibrated_where_a_set_works_on_memory() {
     .unwrap();
     assert_eq!(load.check(), Ok(()));
     let job = calibrated(&load, 1);
-    let want = |set: &str| alone::Want::from_calibration(set, &job.calibration).unwrap();
+    let want = |set: &str| baseline::Want::from_calibration(set, &job.calibration).unwrap();
     let (plain, memory) = (want("plain"), want("memory"));
     assert!(
         plain.reads_per_ms == 0 && memory.reads_per_ms > 100,
@@ -436,7 +436,7 @@ fn workers_are_where_their_set_places_them_and_are_entitled_to_that() {
     .unwrap();
     let job = calibrated(&load, 1);
     let parsed = testing::generate(&load, &job).unwrap();
-    let wants = |set: &str| alone::Want::from_calibration(set, &job.calibration).unwrap();
+    let wants = |set: &str| baseline::Want::from_calibration(set, &job.calibration).unwrap();
     let share = |set: &str| -> f64 {
         let mut rows = file(&parsed, "workers.csv").lines();
         let row = rows.find(|row| row.split(',').nth(1) == Some(set)).unwrap();

@@ -5,7 +5,7 @@
 //! the worker's CLOCK_MONOTONIC, which the load has asked a guest for. Clocks of guests cannot be taken
 //! for the same: each has lost the ticks that it did not see while it booted.
 
-use super::alone::Want;
+use super::baseline::Want;
 use super::sets::Set;
 use super::worker::{Interval, Member, Own, Record, Shape, Standing};
 use load::recording::Recorder;

@@ -1,7 +1,7 @@
 //! One worker: a queue of events, done one after the other in the order in which they are due.
 
-use super::beside::Counter;
 use super::burn::Work;
+use super::company::Counter;
 use super::pipe::Pipe;
 use super::sets::{Cycle, Event, Set, When};
 use super::tally::Tally;

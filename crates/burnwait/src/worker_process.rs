@@ -2,7 +2,7 @@
 
 use super::wire::{Order, Report, Said, Task};
 use super::worker::{self, Member, Own, Shape};
-use super::{Settled, alone, burn};
+use super::{Settled, baseline, burn};
 use doors::read::line_within;
 use load::gate::{Gate, Timing};
 use load::recording::Window;
@@ -72,7 +72,7 @@ fn obey(home: Home) -> Result<(), String> {
             interval_ns,
         } => {
             let operations_per_us = operations_per_us.unwrap_or_else(burn::operations_per_us);
-            let wants = alone::measure_wants(&sets, interval_ns, operations_per_us)?;
+            let wants = baseline::measure_wants(&sets, interval_ns, operations_per_us)?;
             send_line(&Said::Wants {
                 operations_per_us,
                 wants,

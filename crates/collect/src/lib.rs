@@ -10,7 +10,7 @@ pub mod delays;
 pub mod distance;
 pub mod energy;
 pub mod events;
-pub mod fair;
+pub mod fair_scheduler;
 pub mod frequency;
 pub mod hardware;
 pub mod kernel_config;

@@ -17,7 +17,7 @@
 //! every program that is given the name is safe too.
 
 mod file;
-mod marked;
+mod mark;
 mod way;
 
 pub use file::{
@@ -26,7 +26,7 @@ pub use file::{
     remove_recorded, sync_parent, write_file, write_file_durably, write_file_with_rights,
     write_kernel_file, write_link,
 };
-pub use marked::{Holds, MARK, Marked, Part, Patience, has_mark, no_patience, remove_marked};
+pub use mark::{Holds, MARK, Marked, Part, Patience, has_mark, no_patience, remove_marked};
 pub use way::{
     Exposed, How, Trust, find_exposed, make_directory, make_new_directory, make_private_directory,
     real_directory, real_path, real_place,

@@ -4,8 +4,8 @@
 use crate::files::{file_text, load_from_count};
 use crate::{ImportError, Imported, Place, Run, make_figure};
 use model::Better;
-use model::printed::number::{self, Thousands};
-use model::printed::{table, unit};
+use model::print::number::{self, Thousands};
+use model::print::{table, unit};
 use serde_json::{Deserializer, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

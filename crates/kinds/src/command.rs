@@ -2,12 +2,12 @@
 //! defines. A program that fails is a failed trial, not a fast one.
 
 mod find;
-mod grown;
-mod in_turns;
+mod log_growth;
 mod metric;
 mod part;
 mod pick;
 mod place;
+mod windows;
 mod yaml;
 
 pub use metric::{OwnMetric, Source};
@@ -302,7 +302,7 @@ impl Driver for Command {
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
         match &job.turns {
-            Some(turns) => in_turns::run(self, job, turns, phases),
+            Some(turns) => windows::run(self, job, turns, phases),
             None => Err(NativeError::Generator(
                 "a command is started by the agent, unless arms take turns".to_owned(),
             )),

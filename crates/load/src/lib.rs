@@ -7,7 +7,6 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-pub mod by_turn;
 pub mod catalogue;
 pub mod crew;
 pub mod figures;
@@ -24,19 +23,19 @@ pub mod overload;
 pub mod pacing;
 pub mod params;
 pub mod phase;
-mod printed;
 pub mod program;
 pub mod recording;
 pub mod registry;
+mod reread;
 pub mod roles;
 pub mod stalls;
 pub mod steady;
 pub mod sys;
+pub mod turn_values;
 pub mod units;
 pub mod work_counts;
 pub mod worst;
 
-pub use by_turn::TurnFigures;
 pub use catalogue::{Catalogue, Entry, check_installed, install};
 pub use keys::Keys;
 pub use kind::{
@@ -46,8 +45,9 @@ pub use kind::{
 pub use native::native_main;
 pub use params::{Params, Work};
 pub use phase::{NativeError, Phases};
-pub use printed::{Printed, read_again};
+pub use reread::{Printed, read_again};
 pub use sys::allowed_cpus;
+pub use turn_values::TurnFigures;
 pub use work_counts::{WORK_COUNTS, kops_in};
 pub use worst::Worst;
 

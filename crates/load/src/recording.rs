@@ -4,10 +4,10 @@
 //! Values are nanoseconds with three significant digits. A value is counted if it
 //! was finished inside the window, in the interval in which it was finished.
 
-use crate::by_turn::ByTurn;
 use crate::late::{Late, LateLog};
 use crate::stalls::Stalls;
 use crate::sys;
+use crate::turn_values::ByTurn;
 use crate::worst::{self, At, Worst};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};

@@ -25,6 +25,7 @@ mod name;
 mod placement;
 mod places;
 mod program;
+mod recipient;
 mod reference;
 mod serde_errors;
 mod server;
@@ -34,7 +35,6 @@ mod stop;
 mod table;
 mod target;
 mod turns;
-mod whose;
 mod words;
 mod workload;
 

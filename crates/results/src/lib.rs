@@ -17,12 +17,12 @@
 
 pub mod bound;
 pub mod capsule;
-pub mod elsewhere;
 pub mod files;
 pub mod fleet;
 pub mod merge;
 pub mod overload;
 pub mod read;
+pub mod remote_work;
 pub mod sample;
 pub mod turns;
 pub mod write;

@@ -3,19 +3,19 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-mod apart;
 mod cells;
 mod check;
 mod connection;
-mod missing;
-mod mixing;
+mod controller_load;
+mod gaps;
 mod pool;
 mod run;
+mod same_machine;
 mod trial;
 
 pub use cells::{CellState, Decisions, OpenComparison, OpenDifference};
 pub use check::{Looked, check_experiment};
-pub use missing::{find_unexplained, find_unmeasured};
+pub use gaps::{find_unexplained, find_unmeasured};
 pub use pool::{Member, Pool};
 pub use run::{Options, Outcome, run_plan, says_budget_ended, says_of_budget};
 

@@ -9,7 +9,7 @@ mod capacity;
 mod options;
 mod pilot;
 mod snapshot;
-mod sustained;
+mod steady_rate;
 mod turns;
 
 pub use budget::{says_budget_ended, says_of_budget};
@@ -18,8 +18,8 @@ pub use options::{Options, Outcome};
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
 use crate::check::{has_loads_apart, needed_boot};
 use crate::connection::Connection;
-use crate::mixing;
 use crate::pool::Member;
+use crate::same_machine;
 use crate::{Event, Progress, RunError};
 use machines::{Boot, Saved, Target, TargetError};
 use model::{Build, Calibration, Experiment, Plan, PlannedTrial, Side, Trial};
@@ -39,7 +39,7 @@ pub fn run_plan(
 ) -> Result<Outcome, RunError> {
     let mut run = Run {
         decisions: Decisions::new(experiment, plan),
-        half_done: mixing::half_done(&options.done, experiment),
+        half_done: same_machine::half_done(&options.done, experiment),
         start: match options.continues {
             true => u32::try_from(writer.earlier_starts().len()).unwrap_or(u32::MAX),
             false => 0,

@@ -5,7 +5,7 @@ mod boot;
 mod cells;
 mod choices;
 mod gate;
-mod installed;
+mod installation;
 mod merge;
 mod results;
 
@@ -13,7 +13,9 @@ pub use bisect::BisectArgs;
 pub use boot::{BootCommand, BootNextArgs, BootStart, BootStep};
 pub use cells::CellArgs;
 pub use gate::{GateArgs, GateFormat};
-pub use installed::{SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand};
+pub use installation::{
+    SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand,
+};
 pub use merge::MergeArgs;
 pub use results::{CompareArgs, ImportArgs, PackArgs, ReportArgs, UnpackArgs, VerifyArgs};
 

@@ -11,21 +11,21 @@ mod examples;
 mod exit;
 mod fleet;
 mod latest;
-mod like;
 mod measure;
 mod metrics;
+mod misspelling;
 mod notify;
-mod opened;
 mod outcomes;
 mod output;
 mod progress;
 mod reference;
+mod repeat;
 mod request;
+mod results_argument;
 mod signature;
 mod sources;
 mod systemd;
 mod targets;
-mod typed;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -45,7 +45,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             let words = words.iter().map(|word| word.to_string_lossy().into_owned());
             let words: Vec<String> = words.collect();
-            return refused(&typed::with_nearest(error, &Cli::command(), &words));
+            return refused(&misspelling::with_nearest(error, &Cli::command(), &words));
         }
     };
     let filter = EnvFilter::try_from_env("SCHEDLAB_LOG");
@@ -164,17 +164,17 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Manual { share } => commands::manual::manual(share),
         Command::VmKeeper => Ok(vm::manage::keeper::main()),
         Command::Target(command) => commands::target::target(command),
-        Command::Agent { alone: true, .. } => commands::hidden::agent_alone(),
-        Command::Agent { .. } => commands::hidden::agent(),
-        Command::AgentHere { runner } => commands::hidden::agent_here(runner),
-        Command::Guard => commands::hidden::guard(),
-        Command::Load => commands::hidden::load(),
+        Command::Agent { alone: true, .. } => commands::inner_roles::agent_alone(),
+        Command::Agent { .. } => commands::inner_roles::agent(),
+        Command::AgentHere { runner } => commands::inner_roles::agent_here(runner),
+        Command::Guard => commands::inner_roles::guard(),
+        Command::Load => commands::inner_roles::load(),
         Command::Serve {
             pairs: true, port, ..
-        } => commands::hidden::serve_pairs(*port),
-        Command::Serve { threads, port, .. } => commands::hidden::serve(*threads, *port),
-        Command::Worker => commands::hidden::worker(),
-        Command::Burn { company } => commands::hidden::burn(company),
-        Command::Spin { threads } => commands::hidden::spin(*threads),
+        } => commands::inner_roles::serve_pairs(*port),
+        Command::Serve { threads, port, .. } => commands::inner_roles::serve(*threads, *port),
+        Command::Worker => commands::inner_roles::worker(),
+        Command::Burn { company } => commands::inner_roles::burn(company),
+        Command::Spin { threads } => commands::inner_roles::spin(*threads),
     }
 }

@@ -7,7 +7,7 @@
 //! scx_microquanta that is told of no tasks favours none: it gets those that are
 //! measured.
 
-use crate::measured;
+use crate::measured_tasks;
 use model::Task;
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub fn default_args(program: &str, given: &[String], measured: &[Task]) -> Vec<S
         Some("scx_layered") if !given.iter().any(|a| settles_layers(a)) => {
             args.push(on_one_line(DEFAULT_LAYERS));
         }
-        Some("scx_microquanta") => args.extend(measured::task_arguments(given, measured)),
+        Some("scx_microquanta") => args.extend(measured_tasks::task_arguments(given, measured)),
         _ => {}
     }
     args

@@ -32,7 +32,7 @@ mod catalog;
 mod error;
 mod layers;
 mod list;
-mod measured;
+mod measured_tasks;
 mod own;
 mod registry;
 mod revision;

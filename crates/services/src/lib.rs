@@ -3,11 +3,11 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-pub mod by_name;
 pub mod http;
 pub mod memcached;
 pub mod openloop;
 pub mod programs;
+pub mod request_names;
 pub mod serve;
 mod spin;
 

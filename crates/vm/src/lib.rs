@@ -33,7 +33,7 @@ pub mod name;
 mod options;
 pub mod qemu;
 mod qmp;
-mod saved;
+mod saved_state;
 pub mod scripted;
 mod shared_files;
 mod spec;
@@ -44,7 +44,7 @@ pub mod xen_keys;
 
 pub use failure::VmError;
 pub use options::Options;
-pub use saved::Saved;
+pub use saved_state::Saved;
 pub use spec::{Clock, Forward, Topology, VmSpec};
 
 use accel::Choice;

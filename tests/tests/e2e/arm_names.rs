@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use collect::fair;
+use collect::fair_scheduler;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -13,7 +13,7 @@ use tests::{Bench, alone, expect_code, python_or_skip, stderr, stdout};
 #[test]
 fn an_arm_that_names_another_scheduler_than_the_kernels_own_is_refused() {
     let bench = Bench::default();
-    let found = fair::read(Path::new("/")).unwrap().scheduler;
+    let found = fair_scheduler::read(Path::new("/")).unwrap().scheduler;
     let other = if found.name() == "cfs" {
         "eevdf"
     } else {

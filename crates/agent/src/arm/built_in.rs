@@ -3,7 +3,7 @@
 
 use super::ingredient::{At, Change, Form, Ingredient, problem};
 use super::requirement::{Asked, Value as Wanted};
-use collect::fair::{self, FairScheduler};
+use collect::fair_scheduler::{self, FairScheduler};
 use load::Keys;
 use model::readings::FAIR_SCHEDULER;
 use model::{Arm, Fact, Invalid, KeyDef, Problem, Workload};
@@ -70,7 +70,7 @@ impl Ingredient for BuiltIn {
     }
 
     fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
-        let (Some(wanted), Some(found)) = (of_arm(arm), fair::read(root)) else {
+        let (Some(wanted), Some(found)) = (of_arm(arm), fair_scheduler::read(root)) else {
             return Vec::new();
         };
         let mut problems = Vec::new();
@@ -110,7 +110,7 @@ struct Unchanged;
 
 impl Change for Unchanged {
     fn facts(&self, at: &At) -> Vec<Fact> {
-        let found = fair::read(at.root);
+        let found = fair_scheduler::read(at.root);
         let fact = found.map(|found| Fact::new(FAIR_SCHEDULER, found.scheduler.display_name()));
         fact.into_iter().collect()
     }

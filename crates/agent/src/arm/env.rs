@@ -237,7 +237,7 @@ mod tests {
         launch.environment.insert("A".to_owned(), "1".to_owned());
         launch.environment.insert("B".to_owned(), "1".to_owned());
         let workload = crate::fixture::command();
-        let in_force = crate::arm::in_force::InForce::new(&arm, &workload);
+        let in_force = crate::arm::changes::InForce::new(&arm, &workload);
         let load = in_force.launch(&Role::Load, &launch);
         assert_eq!(
             (&*load.environment["A"], &*load.environment["B"]),

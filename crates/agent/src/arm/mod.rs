@@ -3,12 +3,12 @@
 
 mod built_in;
 mod busy;
+pub(crate) mod changes;
 pub(crate) mod cpus;
 mod daemon;
 mod env;
 mod handicap;
 pub(crate) mod hypervisor;
-pub(crate) mod in_force;
 pub mod ingredient;
 mod kernel;
 pub(crate) mod policy;

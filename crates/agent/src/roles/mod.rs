@@ -14,7 +14,7 @@ pub mod stack;
 
 pub use check::{check, kept_to, least_threads};
 
-use crate::arm::in_force::InForce;
+use crate::arm::changes::InForce;
 use crate::collectors::events::RoleEvents;
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;

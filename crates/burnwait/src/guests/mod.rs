@@ -4,11 +4,11 @@
 //! asked for its clock, and told the same window by it. What they did comes back over their consoles;
 //! what they used is asked of the toolstack.
 
+mod guest_worker;
 mod image;
-mod inside;
 mod proof;
 
-pub use inside::{is_wanted, main};
+pub use guest_worker::{is_wanted, main};
 pub use proof::AsMade;
 
 use super::sets::Set;
@@ -128,7 +128,7 @@ pub fn calibrate(load: &BurnWait, job: &Job) -> Result<Calibration, String> {
         interval_ns: load.interval_ns,
     };
     worker.hello(&task)?;
-    let limit = REPORT_LIMIT + super::alone::limit(&load.sets);
+    let limit = REPORT_LIMIT + super::baseline::limit(&load.sets);
     let Said::Wants {
         operations_per_us,
         wants,

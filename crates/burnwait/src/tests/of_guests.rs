@@ -6,7 +6,7 @@ use super::*;
 pub(super) fn job_of_guests(load: &BurnWait, place: Option<load::GuestsIn>) -> Job {
     let mut job = testing::job(KIND.with_params(load));
     job.guests = place;
-    let whole_cpu = alone::Want {
+    let whole_cpu = baseline::Want {
         kops_per_sec: 1_000_000,
         cpu_ns_per_sec: 1_000_000_000,
         ..Default::default()

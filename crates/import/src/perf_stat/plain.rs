@@ -3,7 +3,7 @@
 use super::{Count, ELAPSED, REMEDY, Read, Stat, of_a_part};
 use crate::ImportError;
 use crate::files::parse_number;
-use model::printed::number::{Thousands, normalize_number};
+use model::print::number::{Thousands, normalize_number};
 use std::path::Path;
 
 /// Words that each call of perf stat begins with.

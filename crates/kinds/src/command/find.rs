@@ -3,10 +3,10 @@
 use super::metric::Source;
 use super::part::{self, Part};
 use model::Quote;
+use model::print::number::{self, Thousands};
+use model::print::table;
+use model::print::unit::{self, Unit};
 use model::printable::last_lines;
-use model::printed::number::{self, Thousands};
-use model::printed::table;
-use model::printed::unit::{self, Unit};
 use regex::{Captures, Regex};
 use serde_json::{Deserializer, Value};
 use serde_json_path::JsonPath;

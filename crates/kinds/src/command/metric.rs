@@ -8,7 +8,7 @@ use super::part::Part;
 use super::pick::Pick;
 use super::place::{EXAMPLE, Find};
 use load::{Keys, Output};
-use model::printed::number::Thousands;
+use model::print::number::Thousands;
 use model::{Better, Invalid, Measurement, Own, Scale};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -6,9 +6,9 @@ use super::run::Measured;
 use load::recording::Window;
 use load::{Job, Parsed};
 use model::{Arrivals, Severity, TrialFile, Warning, format_duration_ns};
-use services::by_name::{self, Named};
 use services::openloop::metrics::REQUEST_MEAN;
 use services::openloop::{Config, Failure, Ramps, Tally, Times, figures};
+use services::request_names::{self, Named};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
@@ -53,7 +53,7 @@ pub fn compute_figures(
             .filter(|r| window.contains(r.counts_from_ns()))
     };
     let of_generator = in_window().find_map(|r| limit_of_generator(&r.reason));
-    let ways = by_name::ways_to_fail(ways_to_fail(in_window()));
+    let ways = request_names::ways_to_fail(ways_to_fail(in_window()));
     let parsed = figures::compute_figures(&config, vec![tally], measured.opened);
     let mut parsed = match (parsed, of_generator, &ways) {
         (Err(_), Some(limit), _) => return Err(limit.to_owned()),
@@ -302,7 +302,7 @@ fn by_name<'a>(
         });
         latencies.push(of_ok);
     }
-    by_name::file(&rows, duration_ns, |row, permille| {
+    request_names::file(&rows, duration_ns, |row, permille| {
         quantile(&latencies[row], permille)
     })
 }

@@ -4,11 +4,11 @@ use super::worker::Record;
 use super::{
     DEADLINE_MISSES, DEADLINE_OVERRUNS, JITTER, JOB_CPU, LATENESS, LATENESS_MEAN, MISS_PERCENT,
 };
-use load::by_turn::InTurns;
 use load::figures::Figures;
 use load::latency as m;
 use load::overload::{achieved_percent, is_overload, percent};
 use load::recording::Recorder;
+use load::turn_values::InTurns;
 use load::{Job, Parsed};
 use model::{Severity, Turns};
 use std::time::SystemTime;

@@ -3,12 +3,12 @@
 use super::hello::{Hello, buffer};
 use super::{Protocol, Rr};
 use crate::pairs;
-use load::by_turn::InTurns;
 use load::crew;
 use load::figures::Figures;
 use load::gate::Gate;
 use load::recording::{Recorder, Recording};
 use load::stalls::{REQUEST_NS, REQUEST_STALLS};
+use load::turn_values::InTurns;
 use load::worst::At;
 use load::{Job, NativeError, Parsed, Phases, steady, sys};
 use load::{latency as m, phase};

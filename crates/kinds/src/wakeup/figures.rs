@@ -2,11 +2,11 @@
 
 use super::config::Config;
 use super::worker::Records;
-use load::by_turn::InTurns;
 use load::figures::Figures;
 use load::latency as m;
 use load::overload::{achieved_percent, is_overload};
 use load::recording::Recorder;
+use load::turn_values::InTurns;
 use load::{Parsed, stalls, steady};
 use model::{Severity, Turns};
 use std::time::SystemTime;

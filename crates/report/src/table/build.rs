@@ -468,7 +468,7 @@ impl<'a> CellScope<'a> {
         let compared = [arm, self.baseline];
         let trials = self.trials.iter().copied();
         let trials = trials.filter(|t| compared.contains(&t.place.arm));
-        results::elsewhere::is_most_work_elsewhere(trials)
+        results::remote_work::is_most_work_elsewhere(trials)
     }
 
     fn note_elsewhere(&self, arm: usize) -> Option<String> {

@@ -1,9 +1,9 @@
 //! The attempts at a place of the plan: each measures, is proven, and is stored.
 
 use super::{Run, turns};
-use crate::apart::Apart;
 use crate::connection::{Connection, with_last_lines};
-use crate::mixing;
+use crate::controller_load::Apart;
+use crate::same_machine;
 use crate::trial::{TrialEnd, UnderWay, add_hidden, add_out_of_memory, by_our_clock, void_result};
 use crate::{Event, RunError};
 use machines::TargetError;
@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
             result,
         };
         self.hold_to_units(&mut trial);
-        self.allow(mixing::other_scheduler(&self.trials, &trial))?;
+        self.allow(same_machine::other_scheduler(&self.trials, &trial))?;
         let lesser = self.keep_worst(&trial, &mut files);
         self.writer.add_trial(&trial, &files)?;
         if let Some(lesser) = lesser {
@@ -99,7 +99,7 @@ impl<'a> Run<'a> {
             .trials
             .iter()
             .filter(|t| workload(t) == workload(trial));
-        let why = mixing::other_unit(alike, trial);
+        let why = same_machine::other_unit(alike, trial);
         if let (Some(why), TrialState::Ok) = (why, &trial.result.state) {
             trial.result.state = TrialState::Failed { why };
         }

@@ -3,7 +3,7 @@
 use super::Run;
 use crate::check::{needed_boot, only_arms_of};
 use crate::connection::Connection;
-use crate::mixing;
+use crate::same_machine;
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
 use machines::Boot;
@@ -45,9 +45,9 @@ impl Run<'_> {
         if self.trials.iter().any(Trial::is_ok) {
             let earlier = self.writer.earlier_starts();
             if self.looked_at.is_empty() {
-                differences.extend(mixing::other_build(earlier, &self.build));
+                differences.extend(same_machine::other_build(earlier, &self.build));
             }
-            differences.extend(mixing::other_machine(earlier, &machine));
+            differences.extend(same_machine::other_machine(earlier, &machine));
         }
         self.allow(differences)?;
         if self.start > 0 {

@@ -3,7 +3,7 @@
 use clap::builder::{
     NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
 };
-use model::printed::number::Thousands;
+use model::print::number::Thousands;
 
 /// The formats of a report, by name.
 pub fn format() -> impl TypedValueParser<Value = &'static report::Format> {

@@ -57,7 +57,7 @@ pub struct ImportArgs {
     pub metrics: Vec<import::table::Column>,
     /// Sign of a table between groups of digits, as in 345,678
     #[arg(long, value_name = "SIGN", requires = "arm", value_parser = thousands())]
-    pub thousands: Option<model::printed::number::Thousands>,
+    pub thousands: Option<model::print::number::Thousands>,
     /// Leave out logs that are empty, mixed or no numbers, and say so in the report
     #[arg(long)]
     pub skip_bad: bool,

@@ -5,10 +5,10 @@
 
 use crate::args::{BootCommand, BootNextArgs, BootStart, BootStep, ExperimentArgs, WaitArgs};
 use crate::exit::{self, CliError};
-use crate::like::agreed_to_resume;
 use crate::measure::{Boots, Run, default_dir, interrupt_flag, take_results};
 use crate::notify::{self, Notices};
 use crate::output::{self, Plain, say};
+use crate::repeat::agreed_to_resume;
 use crate::request::{Wanted, read_measurable, read_wanted};
 use crate::systemd::{self, quote_word, systemctl, unit};
 use crate::targets;

@@ -2,8 +2,8 @@
 
 use crate::args::CompareArgs;
 use crate::exit::{self, CliError};
-use crate::opened::Opened;
 use crate::output::{self, Plain};
+use crate::results_argument::Opened;
 use report::compare::{Side, side_by_side};
 use results::ResultSet;
 use std::process::ExitCode;

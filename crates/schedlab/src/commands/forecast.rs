@@ -4,10 +4,10 @@
 use crate::args::{PlanArgs, UnpackArgs, WaitArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
-use crate::opened::Opened;
 use crate::output;
 use crate::output::{Plain, note};
 use crate::request::{Wanted, keys, read_measurable, read_wanted};
+use crate::results_argument::Opened;
 use model::{Experiment, Workload};
 use report::forecast::{Forecast, Question, Source};
 use results::ResultSet;

@@ -4,7 +4,7 @@ use crate::args::MergeArgs;
 use crate::commands::report::on_new;
 use crate::exit::CliError;
 use crate::measure::{build, default_dir};
-use crate::opened::Opened;
+use crate::results_argument::Opened;
 use model::{Severity, Warning};
 use report::compare::{describe_unmatched, same_run};
 use results::merge::Part;

@@ -3,8 +3,8 @@
 use crate::args::{FailOn, ReportArgs};
 use crate::exit::{self, CliError};
 use crate::latest;
-use crate::opened::Opened;
 use crate::output::{self, note, say};
+use crate::results_argument::Opened;
 use doors::shown::{self, Stream};
 use report::lacks::{find_lacks, lost_places};
 use report::{Comparison, FORMATS, Format, Options, Table, Verdict};

@@ -3,11 +3,11 @@
 use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::fleet::Several;
-use crate::like::{agreed_to_resume, wanted_like};
 use crate::measure::{Run, interrupt_flag, take_results};
 use crate::metrics::Metrics;
 use crate::notify::Notices;
 use crate::output::{self, note};
+use crate::repeat::{agreed_to_resume, wanted_like};
 use crate::request::{Wanted, read_measurable};
 use crate::targets;
 use doors::started::Agreed;

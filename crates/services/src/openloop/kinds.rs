@@ -3,7 +3,7 @@
 use super::metrics as own;
 use super::protocol::Wrong;
 use super::tally::Failure;
-use crate::by_name::{self, Named};
+use crate::request_names::{self, Named};
 use hdrhistogram::Histogram;
 use load::Parsed;
 use model::{Severity, Warning};
@@ -145,7 +145,7 @@ pub fn add_figures(
     };
     parsed
         .files
-        .push(by_name::file(&rows, duration_ns, quantile)?);
+        .push(request_names::file(&rows, duration_ns, quantile)?);
     let way =
         |kind: &KindTally, (why, count): &(Why, u64)| (format!("{}: {why}", kind.name), *count);
     let ways = kinds
@@ -153,7 +153,7 @@ pub fn add_figures(
         .flat_map(|kind| kind.ways.iter().map(|w| way(kind, w)));
     parsed
         .warnings
-        .extend(by_name::ways_to_fail(ways.collect()));
+        .extend(request_names::ways_to_fail(ways.collect()));
     let example = kinds.iter().find_map(|kind| kind.example.as_ref());
     parsed.warnings.extend(example.map(|example| Warning {
         severity: Severity::Note,

@@ -12,9 +12,9 @@
 
 mod children;
 mod command;
+mod initramfs_root;
 mod mounts;
 mod network;
-mod packed;
 mod port;
 mod root;
 mod serve;
@@ -79,8 +79,8 @@ fn early() -> Result<(), Failure> {
         let mut console = raw_output("the console of a guest, which the host reads");
         return writeln!(console, "{}", frame::PROBE_ANSWER).map_err(at("answer the probe"));
     }
-    if packed::is_there() {
-        return packed::run();
+    if initramfs_root::is_there() {
+        return initramfs_root::run();
     }
     let mut control = port::open(frame::CONTROL_PORT)?;
     let result = serve_host(&mut control);

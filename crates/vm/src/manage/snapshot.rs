@@ -12,7 +12,7 @@ use crate::failure::{io, unmet_error};
 use crate::frame::{Frame, FrameKind};
 use crate::image_path;
 use crate::qmp::Monitor;
-use crate::saved;
+use crate::saved_state;
 use doors::written::{self, Part};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -134,7 +134,8 @@ pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), VmEr
     // The memory of a guest is for nobody else.
     written::make_private_directory(&part.path()).map_err(io("create", &part.path()))?;
     let memory = part.path().join("memory");
-    let written = written::create_new_file(&memory).and_then(|file| saved::write(monitor, file));
+    let written =
+        written::create_new_file(&memory).and_then(|file| saved_state::write(monitor, file));
     let resumed = monitor.run("cont", json!({}));
     written
         .and(resumed.map(drop))

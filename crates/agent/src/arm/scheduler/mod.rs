@@ -1,6 +1,6 @@
 //! Arms with a sched_ext scheduler, and arms without one, which must have none.
 
-mod attached;
+mod attachment;
 mod ending;
 mod loader;
 mod operations;
@@ -11,7 +11,7 @@ use super::ingredient::{
 };
 use super::requirement::{Asked, Value};
 use crate::stop::Stop;
-use attached::{Attached, Limits};
+use attachment::{Attached, Limits};
 use collect::tasks::Pid;
 use collect::{sched_ext, tools};
 pub use ending::Ending;

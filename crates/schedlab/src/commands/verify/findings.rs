@@ -3,8 +3,8 @@
 use crate::args::VerifyArgs;
 use crate::exit::CliError;
 use crate::measure::build;
-use crate::opened::Opened;
 use crate::output::say;
+use crate::results_argument::Opened;
 use crate::signature;
 use load::Printed;
 use model::printable::one_line;

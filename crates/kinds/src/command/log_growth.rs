@@ -1,6 +1,6 @@
 //! A file to which a program adds lines while it runs, such as a log of frames.
 
-use super::in_turns::Printed;
+use super::windows::Printed;
 use doors::read::open_file;
 use load::sys;
 use std::fs::File;

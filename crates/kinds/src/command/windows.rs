@@ -2,7 +2,7 @@
 //! after the last, and its metrics are in the lines that it prints, or adds to a file, in each window.
 
 use super::Command;
-use super::grown::Grown;
+use super::log_growth::Grown;
 use super::metric::{Line, OwnMetric, Source};
 use doors::read::{discard_rest, line_within};
 use doors::started::{Agreed, named_command};

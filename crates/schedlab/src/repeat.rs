@@ -4,8 +4,8 @@
 use crate::agreement::Question;
 use crate::args::RunArgs;
 use crate::exit::CliError;
-use crate::opened::Opened;
 use crate::request::{Wanted, overridden};
+use crate::results_argument::Opened;
 use doors::started::Agreed;
 use load::Chosen;
 use load::roles::{ANTAGONISTS, Readiness, SERVERS};
