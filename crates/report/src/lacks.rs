@@ -2,7 +2,7 @@
 //! `report --fail-on`, `gate`, `compare` and JUnit name each of these.
 
 use crate::compare::levels;
-use crate::compare::matched::Matched;
+use crate::compare::pairing::Matched;
 use crate::table::{CellTable, Table};
 use crate::words;
 use results::{ResultSet, RunState, StoredTrial};

@@ -1,6 +1,6 @@
 //! The effects of arms against their baseline, on each side by itself.
 
-use super::matched::Matched;
+use super::pairing::Matched;
 use super::{Agreement, Effect, Estimate};
 use crate::shift::Shift;
 use crate::table::{CellTable, Comparison, Table};

@@ -1,7 +1,7 @@
 //! The bare figures of both sides, for arms and cells that are the same.
 
 use super::Level;
-use super::matched::Matched;
+use super::pairing::Matched;
 use crate::shift::{self, Shift};
 use model::{Better, Own, Scale};
 use results::ResultSet;

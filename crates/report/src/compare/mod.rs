@@ -11,15 +11,15 @@ mod conclusions;
 mod differences;
 mod effects;
 pub(crate) mod levels;
-pub(crate) mod matched;
+pub(crate) mod pairing;
 mod text;
 
 use crate::lacks::Pair;
 use crate::shift::Shift;
 use crate::table::{Table, Verdict};
 use differences::Divergence;
-use matched::Matched;
 use model::Better;
+use pairing::Matched;
 use results::ResultSet;
 use serde::Serialize;
 

@@ -10,16 +10,16 @@
 //! that is smaller than what matters fails nobody's check.
 
 mod events;
-mod judged;
 mod junit;
 mod markdown;
 mod text;
 mod trials;
+mod verdicts;
 
 #[cfg(test)]
 mod tests;
 
-use crate::compare::matched::Matched;
+use crate::compare::pairing::Matched;
 use crate::compare::same_run;
 use crate::lacks;
 use crate::shift::Shift;
@@ -187,7 +187,7 @@ pub fn judge_gate(stored: &ResultSet, new: &ResultSet, by: Option<By>) -> Result
     if !matched.unmatched.is_empty() {
         return Err(GateError::OtherExperiment(matched.unmatched));
     }
-    let usual = match judged::has_effects(stored) {
+    let usual = match verdicts::has_effects(stored) {
         true => By::Effects,
         false => By::Levels,
     };
@@ -197,8 +197,8 @@ pub fn judge_gate(stored: &ResultSet, new: &ResultSet, by: Option<By>) -> Result
         return Err(GateError::SameRun(said));
     }
     let checks = match by {
-        By::Effects => judged::check_effects(&matched, stored, new),
-        By::Levels => judged::check_levels(&matched, stored, new),
+        By::Effects => verdicts::check_effects(&matched, stored, new),
+        By::Levels => verdicts::check_levels(&matched, stored, new),
         By::Trials => trials::check_trials(&matched, stored, new)?,
     };
     if checks.is_empty() {

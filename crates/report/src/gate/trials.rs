@@ -1,8 +1,8 @@
 //! Trials of runs in virtual time, one by one: the same work gives the same figures to the bit.
 
-use super::judged::better_direction;
+use super::verdicts::better_direction;
 use super::{Call, Check, GateError};
-use crate::compare::matched::Matched;
+use crate::compare::pairing::Matched;
 use crate::quantity::with_unit;
 use model::{Better, Trial};
 use results::{ResultSet, StoredTrial};

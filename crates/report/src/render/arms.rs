@@ -1,6 +1,6 @@
 //! Arms in words: what each of them is, what all have in common, and which of them is to be taken.
 
-use crate::table::across::between::verdict_among_all;
+use crate::table::across::rivals::verdict_among_all;
 use crate::table::{ArmInfo, Comparison, Table, Verdict};
 use crate::words;
 

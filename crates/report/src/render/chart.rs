@@ -4,12 +4,12 @@
 //! fits light and dark.
 
 mod bars;
-mod labelled;
 mod turns;
+mod value_chart;
 
 pub use bars::{Pair, Place, draw_pairs};
-pub use labelled::{Labelled, Series, draw_labelled};
 pub use turns::{draw_evidence, draw_halves, draw_turns};
+pub use value_chart::{Labelled, Series, draw_labelled};
 
 use crate::quantity::{format_change, with_unit};
 use crate::render::histogram::{Curve, MEDIAN};

@@ -10,8 +10,8 @@ use crate::quantity::{
 };
 use crate::render::events::describe_call;
 use crate::table::across::EventComparison;
-use crate::table::across::paid::{self, Paid};
-use crate::table::why::Change;
+use crate::table::across::neighbour_cost::{self, Paid};
+use crate::table::explanation::Change;
 use crate::table::{CellTable, Comparison, Table, Tally, Verdict};
 use crate::words;
 use model::Better;
@@ -94,8 +94,8 @@ impl<'a> Conclusion<'a> {
             self.without_difference(),
             self.open(),
             self.not_compared(),
-            self.paid(&tally.arm, paid::CPU_TIME, "CPU time"),
-            self.paid(&tally.arm, paid::WORK, "work"),
+            self.paid(&tally.arm, neighbour_cost::CPU_TIME, "CPU time"),
+            self.paid(&tally.arm, neighbour_cost::WORK, "work"),
             match tally.cells_not_measured {
                 0 => None,
                 cells => Some(format!("{} not measured", format_count(cells, "cell"))),

@@ -2,7 +2,7 @@
 
 use crate::ReportError;
 use crate::table::across::Across;
-use crate::table::pooled::Pooled;
+use crate::table::pooled_quantile::Pooled;
 use crate::table::{
     ArmInfo, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, NotMeasured, Notice,
     Table, Tally, TrialCounts,

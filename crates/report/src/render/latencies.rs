@@ -9,7 +9,7 @@ use crate::ReportError;
 use crate::hlog::FEWEST_BEYOND;
 use crate::quantity::format_thousands;
 use crate::render::csv::{escape_text, finish_csv};
-use crate::table::pooled::merged;
+use crate::table::pooled_quantile::merged;
 use hdrhistogram::Histogram;
 use model::printable;
 use results::{ResultSet, StoredTrial};

@@ -8,16 +8,16 @@ pub(crate) mod events;
 pub(crate) mod hgrm;
 pub(crate) mod histogram;
 pub(crate) mod html;
-pub(crate) mod imported;
 pub(crate) mod json;
 pub(crate) mod junit;
 pub(crate) mod latencies;
 pub(crate) mod lkml;
 pub(crate) mod markdown;
 pub(crate) mod requests;
+pub(crate) mod schedtests_table;
+pub(crate) mod search_rates;
 pub(crate) mod sheet;
 pub(crate) mod text;
-pub(crate) mod tried;
 
 use crate::table::Table;
 use doors::shown::{self, Shown};

@@ -5,7 +5,7 @@ use super::sheet::{Sheet, SheetCell, SheetRow, plain_cell};
 use crate::ReportError;
 use crate::quantity::{format_change, with_unit};
 use crate::render::csv::{escape_text, finish_csv};
-use crate::table::pooled::{MARK, P95};
+use crate::table::pooled_quantile::{MARK, P95};
 use crate::table::{CellTable, Comparison, MetricRow, Table};
 use crate::words;
 

@@ -1,18 +1,18 @@
 //! Findings across cells or arms, as sheets of text with a tint: the same rows in the terminal,
 //! in markdown and on the page.
 
+mod counters;
 mod events;
 mod grid;
 mod interference;
 mod machines;
-mod moved;
 mod scan;
 mod search;
 mod sequential;
 mod sets;
 mod worst;
 
-pub use moved::{Moved, moved_counters, moved_in};
+pub use counters::{Moved, moved_counters, moved_in};
 pub use scan::scan_caption;
 pub use sets::of_sets;
 

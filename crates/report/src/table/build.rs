@@ -6,11 +6,11 @@ use crate::forecast;
 use crate::table::across::{self, Across};
 use crate::table::doubt;
 use crate::table::evidence;
+use crate::table::explanation;
 use crate::table::notices;
-use crate::table::pooled::{Pooled, pool_quantiles};
+use crate::table::pooled_quantile::{Pooled, pool_quantiles};
 use crate::table::summary::{median, summarise_values};
 use crate::table::turns;
-use crate::table::why;
 use crate::table::{
     ArmInfo, BlockDifference, BlockPoint, CellTable, Comparison, Difference, Excluded,
     ExperimentInfo, MetricRow, NotMeasured, Table, Tally, TrialCounts, Verdict,
@@ -48,14 +48,14 @@ impl Table {
                 searches: across::search::find_searches(results),
                 interference: across::interference::make_matrices(results),
                 grids: across::grid::make_grids(&results.experiment.arms, &cells),
-                why: why::of_calls(results, &cells),
+                why: explanation::of_calls(results, &cells),
                 events,
                 worst: across::worst::find_worst(results),
                 sets: across::sets::find_sets(results),
                 sequential: across::sequential::sequential_table(results),
                 machines,
-                between: across::between::compare_arms(results),
-                paid: across::paid::antagonist_costs(results),
+                between: across::rivals::compare_arms(results),
+                paid: across::neighbour_cost::antagonist_costs(results),
                 certificate: Certificate::from_results(results),
             },
             trials: count_trials(results),

@@ -8,14 +8,14 @@ mod build;
 mod doubt;
 mod drift;
 mod evidence;
+pub(crate) mod explanation;
 mod modes;
 mod notices;
-pub(crate) mod pooled;
+pub(crate) mod pooled_quantile;
 mod summary;
 mod turns;
 mod twins;
 mod warm;
-pub(crate) mod why;
 
 pub(crate) use build::most_common;
 pub use evidence::Statement;
@@ -27,7 +27,7 @@ use crate::quantity::{
 };
 use across::Across;
 use model::{Better, Severity, System};
-use pooled::Pooled;
+use pooled_quantile::Pooled;
 use results::{Format, RunState};
 use serde::Serialize;
 pub use turns::InTurns;

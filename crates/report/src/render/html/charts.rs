@@ -5,8 +5,8 @@ use crate::render::chart::{
     self, BlockDots, Estimate, PercentileLine, RateLine, TimeLine, TradeOff, TriedRates,
 };
 use crate::render::histogram::{self, Group, Merged};
+use crate::render::search_rates::{Tried, read_attempts};
 use crate::render::sheet::scan_caption;
-use crate::render::tried::{Tried, read_attempts};
 use crate::table::across::scan::{ScanArm, ScanPoint};
 use crate::table::across::{self, GeometricMean, Scan, Search};
 use crate::table::{CellTable, Comparison, Table};

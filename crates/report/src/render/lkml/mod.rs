@@ -24,9 +24,9 @@ pub fn render(table: &Table) -> String {
         lines.extend(wrap_text(&sentence, WIDTH, 0, 2));
     }
     match &table.across.sequential {
-        Some(sequential) => {
-            lines.extend(super::imported::benchmark_tables(table, sequential, WIDTH))
-        }
+        Some(sequential) => lines.extend(super::schedtests_table::benchmark_tables(
+            table, sequential, WIDTH,
+        )),
         None => {
             lines.extend(classic::table_lines(table, WIDTH));
             lines.extend(table.cells.iter().flat_map(|c| cell(table, c)));
@@ -56,7 +56,7 @@ fn head(table: &Table) -> Vec<String> {
     entries.extend(arms::in_all(table).map(|all| ("Arms", all)));
     entries.push(("Run", words::trials_and_time(table)));
     let method = match &table.across.sequential {
-        Some(_) => super::imported::METHOD.to_owned(),
+        Some(_) => super::schedtests_table::METHOD.to_owned(),
         None => format!(
             "every arm once in each block, in random order (seed {}); c/b: geometric mean over \
              the blocks, with an anytime-valid {} % interval; schedlab {}",

@@ -4,7 +4,7 @@ use super::verdicts::Shape;
 use super::{INDENT, Page, notices};
 use crate::render::conclusion;
 use crate::render::sheet::make_sheets;
-use crate::table::why::Kind;
+use crate::table::explanation::Kind;
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
 use model::Severity;

@@ -1,13 +1,13 @@
 //! Findings that only several cells or arms together give: a scan over rates, a service alone
 //! and beside others, a grid of parameters; and what moved beside a figure.
 
-pub mod between;
 mod counts;
 pub mod events;
 pub mod grid;
 pub mod interference;
 pub mod machines;
-pub mod paid;
+pub mod neighbour_cost;
+pub mod rivals;
 pub mod scan;
 pub mod search;
 pub mod sequential;
@@ -29,9 +29,9 @@ pub use worst::WorstOfCell;
 
 use crate::certificate::Certificate;
 use crate::table::Comparison;
-use crate::table::why::Why;
+use crate::table::explanation::Why;
 use model::{Better, Trial};
-use paid::Paid;
+use neighbour_cost::Paid;
 use results::{Overload, ResultSet, StoredTrial, overload};
 use serde::Serialize;
 use std::collections::BTreeMap;

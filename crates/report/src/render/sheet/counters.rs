@@ -3,7 +3,7 @@
 use super::{Sheet, SheetRow, detail, plain_cell};
 use crate::quantity::{format_change, with_unit};
 use crate::table::Table;
-use crate::table::why::{Change, Companion, Kind, Why};
+use crate::table::explanation::{Change, Companion, Kind, Why};
 
 /// Most counters of a kind that are shown; the JSON report has all.
 const MOST_COUNTERS: usize = 8;

@@ -3,7 +3,7 @@
 use super::events::check_events;
 use super::{Call, Check};
 use crate::compare::levels;
-use crate::compare::matched::Matched;
+use crate::compare::pairing::Matched;
 use crate::quantity::{format_change, format_interval, with_unit};
 use crate::shift::Shift;
 use crate::table::{CellTable, Comparison, Table};

@@ -1,7 +1,7 @@
 //! Price of an arm for those beside: the CPU time that the antagonists had, and the work that those
 //! did that count it.
 
-use crate::table::why::{Change, change_of};
+use crate::table::explanation::{Change, change_of};
 use results::ResultSet;
 use serde::Serialize;
 
