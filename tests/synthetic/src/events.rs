@@ -5,8 +5,8 @@ use model::{Happened, Trial};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-/// Requests of each window.
-const REQUESTS: u64 = 10_000;
+/// Requests of each millisecond of a window.
+const REQUESTS_PER_MS: u64 = 2;
 
 /// Puts the events of the experiment into a trial. One that ends the window ends it for all.
 pub fn count(scenario: &Scenario, trial: &mut Trial, mut chance: ChaCha8Rng) {
@@ -30,7 +30,7 @@ pub fn count(scenario: &Scenario, trial: &mut Trial, mut chance: ChaCha8Rng) {
         trial.result.events.push(Happened {
             name: event.name.clone(),
             exposure_ns: 0,
-            requests: event.when.latency().map(|_| REQUESTS),
+            requests: event.when.latency().map(|_| 0),
             at_ns: at_ns.iter().map(|at| start_ns + at).collect(),
             without_moment: 0,
             ended_window: said.is_some(),
@@ -43,6 +43,8 @@ pub fn count(scenario: &Scenario, trial: &mut Trial, mut chance: ChaCha8Rng) {
     );
     for happened in &mut trial.result.events {
         happened.exposure_ns = window_ns;
+        let requests = window_ns / 1_000_000 * REQUESTS_PER_MS;
+        happened.requests = happened.requests.map(|_| requests);
         happened.at_ns.retain(|at| *at <= end_ns);
     }
 }

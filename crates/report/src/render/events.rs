@@ -168,6 +168,7 @@ mod tests {
             exposure_ns: minutes * 60e9,
             per_minute: Some(f64::from(count) / minutes),
             below_per_minute: (count == 0).then_some(3.0 / minutes),
+            requests: None,
             share_of_requests: None,
         }
     }

@@ -2,7 +2,7 @@
 //! the results themselves give reason to say. The most serious come first.
 
 use crate::fold::{in_ranges, is_alike};
-use crate::table::across::EventComparison;
+use crate::table::across::{EventComparison, EventCount};
 use crate::table::{ArmTrials, CellTable, Notice};
 use crate::table::{drift, modes, twins, warm};
 use model::preflight::{Check, CheckState};
@@ -128,7 +128,30 @@ pub fn note_frequent(events: &[EventComparison]) -> Vec<Warning> {
             remedy: "Compare a quantile, or choose a higher bound before the next run.".to_owned(),
         }
     };
-    frequent.map(warning).collect()
+    let uneven = events.iter().filter_map(note_uneven);
+    frequent.map(warning).chain(uneven).collect()
+}
+
+/// Events are compared by time, so an arm that does less has fewer occasions.
+fn note_uneven(c: &EventComparison) -> Option<Warning> {
+    let ratio = c.uneven_requests()?;
+    let share = |side: &EventCount| 100.0 * side.share_of_requests.unwrap_or(0.0);
+    Some(Warning {
+        severity: Severity::Note,
+        what: format!(
+            "The event `{}` is compared by time, and in {} {} made {:.0} % of the requests of {}: of them {:.3} % \
+             were beyond the bound, of those of {} {:.3} %.",
+            c.event,
+            c.cell,
+            c.arm,
+            100.0 * ratio,
+            c.baseline,
+            share(&c.arm_events),
+            c.baseline,
+            share(&c.baseline_events),
+        ),
+        remedy: "Give all arms the same work: a rate as the load.".to_owned(),
+    })
 }
 
 /// Entries beside the trials that are none.

@@ -10,6 +10,8 @@ use stats::events::{Counted, Judgement};
 
 /// Share of all requests from which on an event is none that is rare.
 const FREQUENT: f64 = 0.5;
+/// Requests of an arm over those of its baseline that are as good as the same.
+const EVEN: std::ops::Range<f64> = 0.8..1.25;
 /// Messages of an arm that are kept.
 const MOST_MESSAGES: usize = 5;
 
@@ -65,11 +67,21 @@ pub struct EventCount {
     pub per_minute: Option<f64>,
     /// Where there was no event: the rate that it is below, at the confidence of the report.
     pub below_per_minute: Option<f64>,
+    /// Requests that could have been such events; none of what is not of requests.
+    pub requests: Option<u64>,
     /// Share of the requests that were such events, each for itself; none of what is not of requests.
     pub share_of_requests: Option<f64>,
 }
 
 impl EventComparison {
+    /// Requests of the arm over those of its baseline in the same time, where that is far from 1: the one that
+    /// does more has more occasions.
+    pub fn uneven_requests(&self) -> Option<f64> {
+        let rate = |side: &EventCount| Some(side.requests? as f64 / side.exposure_ns);
+        let ratio = rate(&self.arm_events)? / rate(&self.baseline_events)?;
+        (!EVEN.contains(&ratio) && ratio.is_finite()).then_some(ratio)
+    }
+
     /// More than half of all requests are such events, under either arm.
     pub fn is_frequent(&self) -> bool {
         let sides = [self.arm_events, self.baseline_events];
@@ -180,25 +192,24 @@ fn side(
 ) -> EventCount {
     let minute = |per_sec: f64| per_sec * 60.0;
     let below = stats::events::bound_without_event(counted.exposure, alpha);
+    let (events, requests) = count_requests(of_arm(results, cell, arm), event);
     EventCount {
         count: counted.count,
         exposure_ns: counted.exposure * 1e9,
         per_minute: counted.rate().map(minute),
         below_per_minute: below.filter(|_| counted.count == 0).map(minute),
-        share_of_requests: share_of_requests(of_arm(results, cell, arm), event),
+        requests: (requests > 0).then_some(requests),
+        share_of_requests: (requests > 0).then(|| events as f64 / requests as f64),
     }
 }
 
-fn share_of_requests<'a>(
-    trials: impl Iterator<Item = &'a Trial>,
-    event: &RareEvent,
-) -> Option<f64> {
+/// Events, each for itself, and the requests that they are among.
+fn count_requests<'a>(trials: impl Iterator<Item = &'a Trial>, event: &RareEvent) -> (u64, u64) {
     let found = trials.filter_map(|trial| {
         let happened = trial.find_event(&event.name)?;
         Some((happened.count(), happened.requests?))
     });
-    let (events, requests) = found.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
-    (requests > 0).then(|| events as f64 / requests as f64)
+    found.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
 }
 
 fn messages(results: &ResultSet, cell: usize, event: &RareEvent, arm: usize) -> Vec<String> {
