@@ -1,7 +1,9 @@
 //! The list of all that can be named: kinds of load, servers and antagonists. An entry is defined in the crate of
 //! its kind; here is its line.
 
-use kinds::{command, fio, gatling, hackbench, netperf, periodic, rr, schbench, tbench, wakeup};
+use kinds::{
+    command, fio, frames, gatling, hackbench, netperf, periodic, rr, schbench, tbench, wakeup,
+};
 use load::Catalogue;
 use services::{http, memcached, programs};
 
@@ -16,6 +18,7 @@ pub static CATALOGUE: Catalogue = Catalogue {
         &tbench::KIND,
         &fio::KIND,
         &periodic::KIND,
+        &frames::KIND,
         &burnwait::KIND,
         &command::KIND,
         &http::KIND,

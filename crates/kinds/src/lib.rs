@@ -3,8 +3,10 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+mod calibrate;
 pub mod command;
 pub mod fio;
+pub mod frames;
 pub mod gatling;
 pub mod hackbench;
 mod matrices;

@@ -20,8 +20,18 @@ pub type Work<T> = Box<dyn FnOnce(&Gate) -> Result<T, String> + Send>;
 /// Runs one thread for each work, in the phases that the agent gives. The wall-clock time at
 /// which the window opened, and what the threads recorded, in no order.
 pub fn run<T: Send + 'static>(
-    name: &str,
+    name: &'static str,
     works: Vec<Work<T>>,
+    job: &Job,
+    phases: &mut Phases,
+) -> Result<(SystemTime, Vec<T>), NativeError> {
+    let named = works.into_iter().map(|work| (name, work));
+    run_named(named.collect(), job, phases)
+}
+
+/// The same where each thread has a name of its own.
+pub fn run_named<T: Send + 'static>(
+    works: Vec<(&'static str, Work<T>)>,
     job: &Job,
     phases: &mut Phases,
 ) -> Result<(SystemTime, Vec<T>), NativeError> {
@@ -29,7 +39,7 @@ pub fn run<T: Send + 'static>(
         gate: Arc::default(),
         stay: Arc::default(),
     };
-    let done = crew.run(name, works, job, phases);
+    let done = crew.run(works, job, phases);
     crew.gate.stop();
     crew.stay.open();
     done
@@ -45,13 +55,12 @@ struct Crew {
 impl Crew {
     fn run<T: Send + 'static>(
         &self,
-        name: &str,
-        works: Vec<Work<T>>,
+        works: Vec<(&'static str, Work<T>)>,
         job: &Job,
         phases: &mut Phases,
     ) -> Result<(SystemTime, Vec<T>), NativeError> {
         let count = u32::try_from(works.len()).unwrap_or(u32::MAX);
-        let records = self.start(name, works).map_err(NativeError::Generator)?;
+        let records = self.start(works).map_err(NativeError::Generator)?;
         self.gate.gather(count).map_err(NativeError::Generator)?;
         phases.report_ready()?;
         let timing = Timing::from_now(job.workload.warmup_ns, job.measured_ns());
@@ -71,11 +80,10 @@ impl Crew {
 
     fn start<T: Send + 'static>(
         &self,
-        name: &str,
-        works: Vec<Work<T>>,
+        works: Vec<(&'static str, Work<T>)>,
     ) -> Result<Receiver<Result<T, String>>, String> {
         let (recorded, records) = channel();
-        for work in works {
+        for (name, work) in works {
             let (gate, stay) = (Arc::clone(&self.gate), Arc::clone(&self.stay));
             let recorded = recorded.clone();
             let run = move || {

@@ -82,6 +82,15 @@ impl Turns {
             .saturating_mul(self.order.len() as u64)
     }
 
+    /// Arm whose turn it is so long after the first turn began; after the last one it is that of the
+    /// last.
+    pub fn arm_at(&self, at_ns: u64) -> usize {
+        let turn = at_ns / self.lengths.turn_ns().max(1);
+        let turn = usize::try_from(turn).unwrap_or(usize::MAX);
+        let last = self.order.len().saturating_sub(1);
+        self.order.get(turn.min(last)).map_or(0, |turn| turn.arm)
+    }
+
     /// Length of all windows together.
     pub fn windows_ns(&self) -> u64 {
         self.lengths

@@ -13,6 +13,7 @@
 //! | [`coins`] | the verdict on blocks, by the t-test or, where some are far from the others, by coins |
 //! | [`differences`] | the verdict on differences, where a value is 0 or below |
 //! | [`events`] | the verdict on counts of rare events at their exposures |
+//! | [`frames`] | the rates and lows that players' tools compute of frame times |
 //! | [`turns`] | the verdict on such pairs, by process |
 //! | [`ebh`] | which calls survive, of many |
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
@@ -33,6 +34,7 @@ pub mod correlation;
 pub mod differences;
 pub mod ebh;
 pub mod events;
+pub mod frames;
 pub mod levels;
 pub mod planner;
 pub mod randomization;

@@ -20,6 +20,7 @@ mod experiments;
 mod faults;
 mod first_process;
 mod formats;
+mod frames;
 mod gate;
 mod gatling;
 mod imports;

@@ -5,11 +5,11 @@
 //! rt-app adds the work and the deadline. Releases are times, not gaps: a worker that is late
 //! starts its next job at once, and is as late as it is.
 
-mod calibrate;
 mod figures;
 mod overrun;
 mod worker;
 
+use crate::calibrate::{self, ROWS_PER_SEC};
 use load::latency::{self as m, Quantile};
 use load::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
@@ -180,8 +180,6 @@ const JITTER: &[Quantile] = &[
 ];
 const JOB_CPU: &[Quantile] = &[(JOB_CPU_P50, Some(500)), (JOB_CPU_P99, Some(990))];
 
-/// The calibrated value: rows of the work in a second of CPU time.
-const ROWS_PER_SEC: &str = "rows_per_sec";
 /// Shorter periods are mostly the clock and the sleep.
 const SHORTEST_PERIOD_NS: u64 = 20_000;
 

@@ -1,6 +1,7 @@
 //! One worker: sleep until the release, work, look at the clock.
 
-use super::{Periodic, ROWS_PER_SEC, calibrate, overrun};
+use super::{Periodic, overrun};
+use crate::calibrate::{self, ROWS_PER_SEC};
 use crate::matrices::Matrices;
 use load::gate::{Gate, Timing};
 use load::recording::{Recorder, Window};

@@ -72,12 +72,10 @@ impl Budgets {
 
     /// Before the first turn it is that of the first one.
     fn at(&mut self, at_ns: u64) -> &mut RowBudget {
-        let arm = self.turns.as_ref().map_or(0, |turns| {
-            let turn = at_ns.saturating_sub(self.begin_ns) / turns.lengths.turn_ns().max(1);
-            let turn = usize::try_from(turn).unwrap_or(usize::MAX);
-            let last = turns.order.len().saturating_sub(1);
-            turns.order.get(turn.min(last)).map_or(0, |turn| turn.arm)
-        });
+        let arm = self
+            .turns
+            .as_ref()
+            .map_or(0, |turns| turns.arm_at(at_ns.saturating_sub(self.begin_ns)));
         let last = self.of_arms.len() - 1;
         &mut self.of_arms[arm.min(last)]
     }

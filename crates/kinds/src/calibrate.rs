@@ -1,9 +1,11 @@
-//! How much work is a second of CPU time? Found once for each cell, so that all arms do the
-//! same work, whatever each of them makes of it.
+//! How much work is a second of CPU time? Found once for each cell of loads whose work is given as
+//! a time, so that all arms do the same work, whatever each of them makes of it.
 
 use crate::matrices::Matrices;
 use load::sys;
 
+/// The calibrated value: rows of the work in a second of CPU time.
+pub const ROWS_PER_SEC: &str = "rows_per_sec";
 const BATCH_NS: u64 = 1_000_000;
 const BATCHES: usize = 20;
 const NS_PER_SEC: u64 = 1_000_000_000;
