@@ -6,10 +6,10 @@ use super::metrics::{
     LONGEST_FREEZE, MISSED, RENDER, UNDERRUNS,
 };
 use super::screen::{Pictures, Screen};
-use load::by_turn::InTurns;
 use load::figures::Figures;
 use load::latency::Quantile;
 use load::recording::{Recorder, Window};
+use load::turn_values::InTurns;
 use load::{Job, Parsed};
 use model::{MetricDef, Turns};
 use stats::frames::{low_by_mean, low_by_rank};
