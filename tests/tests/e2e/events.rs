@@ -9,7 +9,7 @@ use std::fs;
 use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 const ARMS: &str =
-    "[[arm]]\nname = \"default\"\n[[arm]]\nname = \"idle\"\npolicy = { class = \"idle\" }\n";
+    "[[arm]]\nname = \"default\"\n[[arm]]\nname = \"batch\"\npolicy = { class = \"batch\" }\n";
 const WAKEUP: &str = "[[workload]]\nkind = \"wakeup\"\n";
 
 /// Keys of an event, the place of the fault, and what is said of it.
@@ -97,11 +97,11 @@ fn events_of_a_run_are_in_its_trials_and_in_its_answer() {
         "-a",
         "default",
         "-a",
-        "idle",
+        "batch",
         "-w",
         "wakeup",
         "--duration",
-        "200ms",
+        "500ms",
         "--max-blocks",
         "1",
         "--event",
@@ -142,7 +142,7 @@ fn events_of_a_run_are_in_its_trials_and_in_its_answer() {
 }
 
 /// Length of the window of the load.
-const WINDOW_NS: u64 = 200_000_000;
+const WINDOW_NS: u64 = 500_000_000;
 
 /// The first event is every wake-up, the second none, and the third is not of requests.
 fn expect_events(trial: &Trial, events: &[RareEvent]) {
