@@ -1,5 +1,5 @@
-//! The account of a worker that is alone: what it does between two moments at which it is where it
-//! was, so that no part of what it does again and again counts more than another.
+//! The account of a worker that is alone. It is taken over whole cycles, so that every event of a
+//! cycle has the same weight.
 
 use super::sets::{Cycle, Event, Set, When};
 

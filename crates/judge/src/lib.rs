@@ -129,8 +129,8 @@ pub fn judge_ratios_in_turns(processes: &[Vec<f64>], better: Better, stop: &Stop
     stats::turns::judge(processes, &params(better, stop))
 }
 
-/// The judgement on all blocks together: of runs that have ended, each for itself, no look at some
-/// of their blocks counts.
+/// Judgement on all blocks at once, for runs that have ended. Verdicts that each run reached on its
+/// own blocks do not count.
 pub fn at_the_end(judged: Judgement, better: Better, stop: &StopRule) -> Judgement {
     judged.at_the_end(&params(better, stop))
 }

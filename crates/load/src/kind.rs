@@ -50,8 +50,8 @@ pub struct KindDef {
     pub deciding: &'static [&'static str],
     /// Interval logs (`NAME.hlog`) that a trial leaves.
     pub logs: &'static [&'static str],
-    /// Those of the logs whose worst value is told with its moment and its thread: their
-    /// recorders are `watched_as` them.
+    /// Logs that report when, and on which thread, their worst value occurred: a recorder of each
+    /// is `watched_as` its name.
     pub watched: &'static [&'static str],
     /// Tasks whose scheduling is measured, as they are named to a scheduler that can favour
     /// some. Tasks that only make requests are not among them.

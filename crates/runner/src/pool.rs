@@ -152,7 +152,7 @@ impl<'a> Pool<'a> {
 }
 
 impl Shared {
-    /// The number of a block of this machine here.
+    /// Number of a machine's block within the whole pool.
     fn number(&mut self, member: usize, block: u32) -> u32 {
         if let Some(number) = self.blocks.get(&(member, block)) {
             return *number;

@@ -58,7 +58,7 @@ impl Ingredient for OwnKernel {
             |what: &str, remedy: &str| Err(Invalid::new("kernel", what).with_remedy(remedy));
         match &arm.kernel {
             None if around.reboots => wrong(
-                "it names no kernel, and the machine is restarted for each arm's",
+                "this arm names no kernel; with `reboots`, every arm must",
                 "kernel = \"RELEASE\", as `uname -r` says it",
             ),
             Some(kernel) if around.reboots => {

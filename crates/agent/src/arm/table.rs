@@ -13,8 +13,8 @@ use load::registry::Registry;
 use model::{Arm, Invalid, Problem, Workload};
 use std::path::Path;
 
-/// In the order in which they are put in force. They are undone the other way round, and
-/// asked the other way round whose a change of the command line is: any path may be a
+/// Ingredients in the order in which they are put in force. They are undone in reverse order. A
+/// change on the command line is offered to them in reverse order, too, because any path may be a
 /// scheduler, and any `NAME=VALUE` a tunable.
 pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
     &tunables::Tuning,

@@ -71,7 +71,7 @@ pub fn require(job: &Job, config: Result<Config, String>) -> Vec<Problem> {
     problems
 }
 
-/// The first of the load's CPUs, from the list that is written, that is not to be had here.
+/// First CPU in `load-cpus` that this process may not use.
 pub fn absent_cpu(job: &Job, cpus: &[u32], list: Option<&str>) -> Option<Problem> {
     let allowed = sys::allowed_cpus();
     let cpu = cpus.iter().find(|cpu| !allowed.contains(cpu))?;

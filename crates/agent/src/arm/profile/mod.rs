@@ -2,8 +2,8 @@
 //! brought to what the running one has.
 //!
 //! Unlike `tunables`, of which each must be there, a profile is taken as far as the kernel has
-//! it: old names are translated, and what this kernel has no more is left out and said. A
-//! profile of which nothing is left is a problem.
+//! it: old names are translated, settings that this kernel no longer has are skipped, and the
+//! report lists them. A profile of which nothing is left is a problem.
 
 mod file;
 mod tuned;
@@ -41,8 +41,8 @@ impl Ingredient for Profile {
                 "table of tunables, or path",
                 "",
                 "Tunables that are taken as far as the kernel has them: old names are translated \
-                     (`min_granularity` is `base_slice` from Linux 6.6 on), and the rest is left out and \
-                     said.",
+                     (`min_granularity` is `base_slice` from Linux 6.6 on), and settings that the \
+                     kernel does not have are skipped and listed.",
             )]
         }
     }

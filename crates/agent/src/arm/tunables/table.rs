@@ -114,7 +114,7 @@ pub const TABLE: &[Tunable] = &[
         range: (100_000, SECOND_NS),
         nearest: Some("base_slice"),
         absent: None,
-        text: "In which time CFS runs every task once (before Linux 6.6).",
+        text: "Period in which CFS runs every task once (before Linux 6.6).",
     },
     Tunable {
         name: "min_granularity",
@@ -159,7 +159,7 @@ pub const TABLE: &[Tunable] = &[
         range: (0, SECOND_NS),
         nearest: None,
         absent: None,
-        text: "For how long after it ran a task counts as cache-hot and is not moved.",
+        text: "Time after its run for which a task counts as cache-hot and is not migrated.",
     },
     Tunable {
         name: "nr_migrate",
@@ -183,7 +183,7 @@ pub const TABLE: &[Tunable] = &[
         range: (0, 2),
         nearest: None,
         absent: None,
-        text: "How slices grow with the number of CPUs: 0 not, 1 logarithmic, 2 linear.",
+        text: "Growth of slices with the number of CPUs: 0 none, 1 logarithmic, 2 linear.",
     },
     Tunable {
         name: "preempt",
