@@ -6,6 +6,7 @@ mod events;
 mod grid;
 mod interference;
 mod machines;
+mod ranks;
 mod scan;
 mod search;
 mod sequential;
@@ -94,6 +95,7 @@ pub fn make_sheets(table: &Table) -> Vec<Sheet> {
     let events = events::of_events(table);
     sequential
         .chain(events)
+        .chain(ranks::of_ranks(table))
         .chain(interference)
         .chain(grids)
         .chain(scans)

@@ -38,6 +38,8 @@ impl Table {
         let machines = across::machines::by_machine(results, &cells);
         across::machines::note_machines(&mut cells, &machines);
         let warnings = notices::collect_notices(results, &cells, &events);
+        let between = across::rivals::compare_arms(results);
+        let baseline = &results.experiment.arms[results.experiment.baseline].name;
         Table {
             format: results.manifest.format,
             experiment: experiment_info(results),
@@ -54,7 +56,8 @@ impl Table {
                 sets: across::sets::find_sets(results),
                 sequential: across::sequential::sequential_table(results),
                 machines,
-                between: across::rivals::compare_arms(results),
+                ranks: across::ranks::rank_arms(baseline, &cells, &between),
+                between,
                 paid: across::neighbour_cost::antagonist_costs(results),
                 certificate: Certificate::from_results(results),
             },

@@ -7,6 +7,7 @@ pub mod grid;
 pub mod interference;
 pub mod machines;
 pub mod neighbour_cost;
+pub mod ranks;
 pub mod rivals;
 pub mod scan;
 pub mod search;
@@ -32,6 +33,7 @@ use crate::table::Comparison;
 use crate::table::explanation::Why;
 use model::{Better, Trial};
 use neighbour_cost::Paid;
+use ranks::Rank;
 use results::{Overload, ResultSet, StoredTrial, overload};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -67,6 +69,9 @@ pub struct Across {
     /// Comparisons of the arms with each other, for deciding metrics; a family of their own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub between: Vec<Comparison>,
+    /// Ranks of the arms by all calls together, the best first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<Rank>,
     /// CPU time of the antagonists under each arm.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paid: Vec<Paid>,
