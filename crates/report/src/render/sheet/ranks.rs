@@ -10,6 +10,7 @@ pub fn of_ranks(table: &Table) -> Option<Sheet> {
     if ranks.is_empty() {
         return None;
     }
+    let labels = ["arm", "ahead of", "better and worse than"];
     Some(Sheet {
         title: "Ranks".to_owned(),
         caption: format!(
@@ -17,11 +18,8 @@ pub fn of_ranks(table: &Table) -> Option<Sheet> {
              that it is better than somewhere and worse than nowhere.{}",
             untold(ranks)
         ),
-        labels: vec!["arm".to_owned()],
-        columns: ["rank", "ahead of", "better and worse than"]
-            .map(str::to_owned)
-            .to_vec(),
-        together: true,
+        labels: labels.map(str::to_owned).to_vec(),
+        columns: vec!["rank".to_owned()],
         rows: ranks.iter().map(row).collect(),
         ..Sheet::default()
     })
@@ -36,10 +34,13 @@ fn row(rank: &Rank) -> SheetRow {
         true => "-".to_owned(),
         false => names.join(", "),
     };
-    let cells = [place, names(&rank.ahead_of), names(&rank.mixed_with)];
     SheetRow {
-        labels: vec![rank.arm.clone()],
-        cells: cells.map(|text| plain_cell(text, String::new())).to_vec(),
+        labels: vec![
+            rank.arm.clone(),
+            names(&rank.ahead_of),
+            names(&rank.mixed_with),
+        ],
+        cells: vec![plain_cell(place, String::new())],
     }
 }
 
