@@ -350,46 +350,18 @@ fn columns<'a>(
     metrics.iter().filter_map(column).collect()
 }
 
-/// Level of each metric over the windows that count: the geometric mean, or the arithmetic one where a figure
-/// is 0 or below it.
+/// Level of each metric over the windows that count.
 fn levels(metrics: &[Measurement], windows: &Windows) -> Vec<Measurement> {
     let of = |metric: &Measurement| {
-        let values = windows.by_pair(&metric.metric, model::turns::Span::Whole);
-        let values: Vec<f64> = values.into_values().collect();
         Some(Measurement {
-            value: level(&values)?,
+            value: windows.level_of(&metric.metric)?,
             ..metric.clone()
         })
     };
     metrics.iter().filter_map(of).collect()
 }
 
-fn level(values: &[f64]) -> Option<f64> {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    if values.is_empty() {
-        return None;
-    }
-    if values.iter().any(|value| *value <= 0.0) {
-        return Some(mean(values));
-    }
-    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    Some(mean(&logarithms).exp())
-}
-
 fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::level;
-
-    #[test]
-    fn a_level_is_a_geometric_mean_unless_a_figure_is_nothing_or_less() {
-        assert_eq!(level(&[]), None);
-        assert_eq!(level(&[0.0, 0.0]), Some(0.0));
-        assert_eq!(level(&[-1.0, 4.0]), Some(1.5));
-        assert!((level(&[1.0, 4.0]).unwrap() - 2.0).abs() < 1e-12);
-    }
 }

@@ -211,6 +211,24 @@ impl Windows {
     }
 }
 
+impl Windows {
+    /// Level of a metric over the windows that count: the geometric mean, or the arithmetic one where a
+    /// figure is 0 or below it; `None` without a figure.
+    pub fn level_of(&self, metric: &str) -> Option<f64> {
+        let values = self.by_pair(metric, Span::Whole);
+        let values: Vec<f64> = values.into_values().collect();
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        if values.is_empty() {
+            return None;
+        }
+        if values.iter().any(|value| *value <= 0.0) {
+            return Some(mean(&values));
+        }
+        let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+        Some(mean(&logarithms).exp())
+    }
+}
+
 /// Name under which the load gives the file of an arm, by the index of the arm.
 pub fn file_of_arm(arm: usize, name: &str) -> String {
     format!("{ARM}{arm}/{name}")
@@ -247,6 +265,25 @@ mod tests {
         assert_eq!(found, BTreeMap::from([(0, 1.0), (3, 4.0)]));
         assert!(windows.by_pair("p50", Span::Whole).is_empty());
         assert!(windows.by_pair("p99", Span::FirstHalf).is_empty());
+    }
+
+    #[test]
+    fn a_level_is_a_geometric_mean_unless_a_figure_is_nothing_or_less() {
+        let level = |values: &[f64]| {
+            let windows = Windows {
+                pairs: (0..).take(values.len()).collect(),
+                figures: BTreeMap::from([(
+                    "rate".to_owned(),
+                    values.iter().copied().map(Some).collect(),
+                )]),
+                ..Windows::default()
+            };
+            windows.level_of("rate")
+        };
+        assert_eq!(level(&[]), None);
+        assert_eq!(level(&[0.0, 0.0]), Some(0.0));
+        assert_eq!(level(&[-1.0, 4.0]), Some(1.5));
+        assert!((level(&[1.0, 4.0]).unwrap() - 2.0).abs() < 1e-12);
     }
 
     #[test]

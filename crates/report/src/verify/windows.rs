@@ -6,8 +6,6 @@ use super::{Difference, Verification, is_near};
 use crate::hlog::read_intervals;
 use hdrhistogram::Histogram;
 use model::Windows;
-use model::turns::Span;
-use std::collections::BTreeMap;
 
 /// Histograms keep three digits.
 const SAME_QUANTILE: f64 = 2e-3;
@@ -81,13 +79,10 @@ fn check_metric(
     }
 }
 
-/// A level is the geometric mean over the windows that count.
+/// A level is a mean over the windows that count.
 fn check_levels(stored: &Stored, windows: &Windows, verification: &mut Verification) {
     for measured in stored.stored_metrics() {
-        let values: BTreeMap<u32, f64> = windows.by_pair(&measured.metric, Span::Whole);
-        let positive = values.values().filter(|value| **value > 0.0);
-        let logarithms: Vec<f64> = positive.map(|value| value.ln()).collect();
-        let Some(found) = stats::summary::mean(&logarithms).map(f64::exp) else {
+        let Some(found) = windows.level_of(&measured.metric) else {
             let taken = verification.taken.entry(measured.metric.clone());
             *taken.or_default() += 1;
             continue;
