@@ -142,6 +142,9 @@ fn imports(root: &Path) -> Vec<(String, Vec<u8>)> {
         ("schbench", "schbench-json"),
         ("perf-stat", "perf-stat"),
         ("ltp", "ltp"),
+        ("mangohud", "mangohud"),
+        ("presentmon", "presentmon"),
+        ("capframex", "capframex"),
     ];
     let dir = root.join("fuzz/seeds/imports");
     let files = files_below(&dir, &dir);

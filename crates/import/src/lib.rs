@@ -9,16 +9,20 @@
 
 pub mod bench_file;
 pub mod cachyos;
+pub mod capframex;
 mod convert;
 mod empty;
 mod error;
 mod files;
+mod frame_times;
 pub mod lkp;
 pub mod ltp;
 mod machines;
+pub mod mangohud;
 pub mod mmtests;
 pub mod perf_stat;
 pub mod phoronix;
+pub mod presentmon;
 pub mod schbench;
 pub mod schedbench;
 pub mod schedtests;
@@ -93,6 +97,21 @@ pub static TOOLS: &[Tool] = &[
         summary: "LTP: the JSON of kirk and of runltp-ng, the table of runltp -l, or its output with the \
                   times of each test; ARM=PATH names the arm",
         reader: ltp::read,
+    },
+    Tool {
+        name: mangohud::NAME,
+        summary: "logs of MangoHud with every frame, or directories of them; ARM=PATH names their arm",
+        reader: mangohud::read,
+    },
+    Tool {
+        name: presentmon::NAME,
+        summary: "CSV of PresentMon 1 and 2, or directories of them; ARM=PATH names their arm",
+        reader: presentmon::read,
+    },
+    Tool {
+        name: capframex::NAME,
+        summary: "JSON records of CapFrameX, or directories of them; ARM=PATH names their arm",
+        reader: capframex::read,
     },
     Tool {
         name: table::NAME,

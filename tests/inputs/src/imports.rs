@@ -15,7 +15,7 @@ pub fn imports(input: &[u8]) {
     };
     let path = Path::new("x");
     let mut imported = Imported::default();
-    let read = match reader % 9 {
+    let read = match reader % 12 {
         0 => import::schedtests::read_figures(path, text).map(|figures| {
             assert!(
                 figures
@@ -30,7 +30,10 @@ pub fn imports(input: &[u8]) {
         5 => import::schedbench::read_text(path, text, &mut imported),
         6 => import::schbench::read_text(path, text).map(|read| imported.add_run(read.run)),
         7 => import::perf_stat::add_text(path, text, "x", &mut imported),
-        _ => import::ltp::add_text(path, text, None, &mut imported),
+        8 => import::ltp::add_text(path, text, None, &mut imported),
+        9 => import::mangohud::add_text(path, text, "x", &mut imported),
+        10 => import::presentmon::add_text(path, text, "x", &mut imported),
+        _ => import::capframex::add_text(path, text, "x", &mut imported),
     };
     for error in read.err().iter().chain(&imported.faults) {
         is_shown(error);
