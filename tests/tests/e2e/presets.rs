@@ -79,6 +79,20 @@ const PRESETS: &[Preset] = &[
         ],
     },
     Preset {
+        file: "vkcube",
+        program: "vkcube",
+        shorter: &[
+            ("\"{folder}\", \"6\"", "\"{folder}\", \"3\""),
+            ("duration = \"6s\"", "duration = \"1s\""),
+        ],
+        metrics: &[
+            ("vkcube", "cube_fps", "1/s"),
+            ("vkcube", "cube_1_percent_low", "1/s"),
+            ("vkcube", "cube_longest_frame", "ms"),
+            ("frames", "longest_freeze", "ns"),
+        ],
+    },
+    Preset {
         file: "iperf3",
         program: "iperf3",
         shorter: &[("\"--time\", \"10\"", "\"--time\", \"1\"")],
