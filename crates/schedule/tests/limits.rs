@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use plan::parse_experiment;
+mod named;
+
+use named::parse_experiment;
 
 const SERVICE: &str = r#"
     [[arm]]
@@ -23,7 +25,7 @@ fn said(changes: &[(&str, &str)]) -> Result<Vec<String>, String> {
         assert!(text.contains(from));
         text = text.replace(from, to);
     }
-    let experiment = parse_experiment("x.toml", &text).map_err(|e| e.to_string())?;
+    let experiment = parse_experiment(&text).map_err(|e| e.to_string())?;
     let warnings =
         schedule::experiment_warnings(&experiment, &schedule::plan_blocks(&experiment), None);
     Ok(warnings.into_iter().map(|w| w.what).collect())
@@ -77,7 +79,7 @@ fn nobody_is_told_to_give_a_weight_to_a_nice_arm() {
         assert!(text.contains(from), "{from}");
         text = text.replacen(from, to, 1);
     }
-    let experiment = parse_experiment("x.toml", &text).unwrap();
+    let experiment = parse_experiment(&text).unwrap();
     let warnings =
         schedule::experiment_warnings(&experiment, &schedule::plan_blocks(&experiment), None);
     assert_eq!(warnings.len(), 1, "{warnings:?}");

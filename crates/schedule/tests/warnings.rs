@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod named;
+
 fn said(text: &str, cpus: Option<u32>) -> Vec<String> {
-    let experiment = plan::parse_experiment("x.toml", text).unwrap();
+    let experiment = named::parse_experiment(text).unwrap();
     let warnings =
         schedule::experiment_warnings(&experiment, &schedule::plan_blocks(&experiment), cpus);
     warnings.into_iter().map(|w| w.what).collect()
@@ -70,7 +72,7 @@ fn block_of(arms: [&str; 2], kind: &str, more: &str) -> u64 {
         "[[arm]]\nname = \"a\"\n{a}\n[[arm]]\nname = \"b\"\n{b}\n\
          [[workload]]\nkind = \"{kind}\"\nduration = \"2s\"\nwarmup = \"500ms\"\n{more}"
     );
-    let experiment = plan::parse_experiment("x.toml", &file).unwrap();
+    let experiment = named::parse_experiment(&file).unwrap();
     schedule::block_ns(&experiment, &schedule::plan_blocks(&experiment))
 }
 
@@ -127,7 +129,7 @@ fn a_search_before_the_first_block_takes_of_the_budget() {
 
 #[test]
 fn a_workload_with_shares_has_one_search_which_may_take_as_long_as_all_of_its_rates() {
-    let experiment = plan::parse_experiment("x.toml", SHARES).unwrap();
+    let experiment = named::parse_experiment(SHARES).unwrap();
     let searches = schedule::list_searches(&experiment);
     assert_eq!(searches.len(), 1);
     assert_eq!((searches[0].workload, searches[0].slo.permille), (0, 950));

@@ -50,7 +50,7 @@ impl<'a> Call<'a> {
 }
 
 /// Ranks of the baseline and the other arms, the best first; none where the arms were not compared with each
-/// other.
+/// other, or none is ahead of another.
 pub fn rank_arms(baseline: &str, cells: &[CellTable], between: &[Comparison]) -> Vec<Rank> {
     if between.is_empty() {
         return Vec::new();
@@ -69,6 +69,9 @@ fn rank_by_calls(baseline: &str, calls: &[Call]) -> Vec<Rank> {
         }
     }
     let mut ranks: Vec<Rank> = arms.iter().map(|arm| rank_of(arm, &arms, calls)).collect();
+    if ranks.iter().all(|rank| rank.ahead_of.is_empty()) {
+        return Vec::new();
+    }
     ranks.sort_by_key(|rank| (rank.best + rank.worst, rank.worst));
     ranks
 }
@@ -132,6 +135,7 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(ranks[1].mixed_with, ["idle"]);
         assert_eq!(ranks[0].ahead_of, ["default", "slow"]);
-        assert!(rank_arms("default", &[], &[]).is_empty());
+        let none = [call("default", "fast", Verdict::Unknown)];
+        assert!(rank_by_calls("default", &none).is_empty());
     }
 }
