@@ -53,7 +53,7 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     // Of the workload `wakeup` only: run.rs.
     ("handicap=N%", &[]),
     // Those of the other roles need a server or a neighbour: stacks.rs.
-    ("ROLE:CHANGE", &["load:nice=5"]),
+    ("ROLE:CHANGE", &["load:nice=5", "load:nice=-5"]),
     // A guest has no daemon: daemons.rs.
     ("DAEMON:CHANGE", &[]),
     ("A+B", &["batch+nice=5"]),
