@@ -1,4 +1,4 @@
-//! What the agent lends to a trial while it runs.
+//! Parts of the agent that a trial may use while it runs.
 
 use crate::guard::GuardKeeper;
 use crate::interrupt::Interrupt;

@@ -99,7 +99,7 @@ impl Reading {
         }
     }
 
-    /// Of the machine alone, with what the load has used.
+    /// Counters of the machine alone, with what the load has used.
     pub fn of_machine(root: &Path, perf: Option<&mut Counters>, usage: Usage) -> Self {
         Reading {
             at: Instant::now(),

@@ -1,4 +1,4 @@
-//! What stands while an arm is measured: the processes beside the load, the collectors, and the fences
+//! The stage on which an arm is measured: the processes beside the load, the collectors, and the fences
 //! that keep all of them together.
 
 use crate::arm::changes::InForce;

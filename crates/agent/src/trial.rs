@@ -55,7 +55,7 @@ pub fn run(
 pub struct Trial<'a, 'c> {
     pub context: &'a mut Context<'c>,
     pub spec: &'a TrialSpec,
-    /// What stands while the arm is measured.
+    /// Processes and collectors that stand while the arm is measured.
     pub stage: Stage,
     /// The arm of the spec, or the one whose turn it is.
     pub in_force: InForce<'a>,

@@ -1,6 +1,6 @@
 //! One turn: an arm in force for one window.
 //!
-//! What happens around a window is written here, once. A [`Bell`] says when it opens and closes: the
+//! The steps around a window are written here, once. A [`Bell`] says when it opens and closes: the
 //! load in its phases, the life of its process, another agent, or a clock.
 
 use crate::arm::ingredient::Ground;

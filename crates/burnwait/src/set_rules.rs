@@ -1,4 +1,4 @@
-//! What sets of workers may be.
+//! Rules for sets of workers.
 
 use super::sets::{Memory, Set, When};
 use super::{Workers, tally, weight};

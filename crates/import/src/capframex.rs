@@ -1,9 +1,8 @@
 //! Records of CapFrameX: JSON with `Info` and `Runs`, each of which has its frame times in milliseconds
 //! as `CaptureData.MsBetweenPresents`.
 
-use crate::files::{file_text, files_of};
+use crate::files::{files_of, read_by_arm};
 use crate::frame_times::{self, Rules};
-use crate::schbench::with_arm;
 use crate::{ImportError, Imported, Run};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -53,18 +52,7 @@ struct CaptureData {
 /// Reads records and directories of records. `ARM=PATH` gives the arm a name; without it that is the
 /// directory, or the file without its extension.
 pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
-    let mut imported = Imported::default();
-    for path in paths {
-        let (named, path) = with_arm(path);
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let arm = named.unwrap_or_else(|| stem.into_owned());
-        for file in files_of(&path, Some("json"), REMEDY)? {
-            let read =
-                file_text(&file).and_then(|text| add_text(&file, &text, &arm, &mut imported));
-            imported.faults.extend(read.err());
-        }
-    }
-    Ok(imported)
+    read_by_arm(paths, |path| files_of(path, Some("json"), REMEDY), add_text)
 }
 
 /// Adds the runs of this record to an arm.

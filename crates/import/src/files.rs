@@ -1,6 +1,7 @@
 //! Files and directories of other tools.
 
-use crate::ImportError;
+use crate::schbench::with_arm;
+use crate::{ImportError, Imported};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -58,6 +59,27 @@ pub fn files_of(
     let kind = extension.map_or_else(String::new, |extension| format!(".{extension} "));
     let what = format!("there is no {kind}file in it");
     Err(ImportError::in_file(path, what, remedy))
+}
+
+/// Adds the text of each file that `files` finds behind each path to an arm: the one that `ARM=PATH` names, or
+/// that of the directory, or of the file without its extension.
+pub fn read_by_arm(
+    paths: &[PathBuf],
+    files: impl Fn(&Path) -> Result<Vec<PathBuf>, ImportError>,
+    add_text: impl Fn(&Path, &str, &str, &mut Imported) -> Result<(), ImportError>,
+) -> Result<Imported, ImportError> {
+    let mut imported = Imported::default();
+    for path in paths {
+        let (named, path) = with_arm(path);
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let arm = named.unwrap_or_else(|| stem.into_owned());
+        for file in files(&path)? {
+            let read =
+                file_text(&file).and_then(|text| add_text(&file, &text, &arm, &mut imported));
+            imported.faults.extend(read.err());
+        }
+    }
+    Ok(imported)
 }
 
 /// Directories among the entries of `dir`.

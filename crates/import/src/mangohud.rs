@@ -3,9 +3,8 @@
 //! The log does not say its unit: `frametime` is in microseconds up to 0.6 and in milliseconds from 0.7
 //! on. The rate beside it does, since the product of both is a second.
 
-use crate::files::{file_text, files_of};
+use crate::files::{files_of, read_by_arm};
 use crate::frame_times::{self, Rules};
-use crate::schbench::with_arm;
 use crate::{ImportError, Imported, Run};
 use std::path::{Path, PathBuf};
 
@@ -24,20 +23,12 @@ const SAME_LENGTH: f64 = 1.5;
 /// Reads logs and directories of logs. `ARM=PATH` gives the arm a name; without it that is the
 /// directory, or the file without its extension.
 pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
-    let mut imported = Imported::default();
-    for path in paths {
-        let (named, path) = with_arm(path);
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let arm = named.unwrap_or_else(|| stem.into_owned());
-        let mut files = files_of(&path, Some("csv"), REMEDY)?;
-        files.retain(|file| file == &path || !file.to_string_lossy().ends_with(SUMMARY));
-        for file in files {
-            let read =
-                file_text(&file).and_then(|text| add_text(&file, &text, &arm, &mut imported));
-            imported.faults.extend(read.err());
-        }
-    }
-    Ok(imported)
+    let logs = |path: &Path| {
+        let mut files = files_of(path, Some("csv"), REMEDY)?;
+        files.retain(|file| file == path || !file.to_string_lossy().ends_with(SUMMARY));
+        Ok(files)
+    };
+    read_by_arm(paths, logs, add_text)
 }
 
 /// Adds the log in this text to an arm.
@@ -65,7 +56,7 @@ pub fn add_text(
 pub struct Log {
     /// Time of each frame, in nanoseconds.
     pub times_ns: Vec<u64>,
-    /// What MangoHud says of the machine, by its names.
+    /// Facts about the machine, by the names that MangoHud gives them.
     pub facts: Vec<(String, String)>,
 }
 

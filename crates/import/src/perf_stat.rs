@@ -3,8 +3,7 @@
 //! With `-r N` all three are the mean of N runs. Only the text says how many they were, so only there
 //! the spread between the runs can be told from that of their mean.
 
-use crate::files::{file_name, file_text, files_of, load_from_count};
-use crate::schbench::with_arm;
+use crate::files::{file_name, files_of, load_from_count, read_by_arm};
 use crate::{ImportError, Imported, Place, Run, make_figure};
 use model::{Better, Measurement, Severity, Warning, imported};
 use std::collections::BTreeSet;
@@ -60,18 +59,7 @@ pub struct Read {
 /// Reads files and directories of files. `ARM=PATH` gives the arm a name; without it that is the
 /// directory, or the file without its extension.
 pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
-    let mut imported = Imported::default();
-    for path in paths {
-        let (named, path) = with_arm(path);
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let arm = named.unwrap_or_else(|| stem.into_owned());
-        for file in files_of(&path, None, REMEDY)? {
-            let read =
-                file_text(&file).and_then(|text| add_text(&file, &text, &arm, &mut imported));
-            imported.faults.extend(read.err());
-        }
-    }
-    Ok(imported)
+    read_by_arm(paths, |path| files_of(path, None, REMEDY), add_text)
 }
 
 /// Reads the text of one file, in the form that it has.

@@ -1,9 +1,8 @@
 //! CSV of PresentMon, with the columns of its versions: `msBetweenPresents` of 1.x, `FrameTime` of 2.0 to
 //! 2.2 and of `--v2_metrics`, `MsBetweenPresents` from 2.3 on. All are milliseconds.
 
-use crate::files::{file_text, files_of};
+use crate::files::{files_of, read_by_arm};
 use crate::frame_times::{self, Rules};
-use crate::schbench::with_arm;
 use crate::{ImportError, Imported, Run};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,24 +12,13 @@ pub const NAME: &str = "presentmon";
 
 const REMEDY: &str = "give the CSV that PresentMon wrote, or a directory of them";
 const NS_PER_MS: f64 = 1e6;
-/// What stands where there is no value.
+/// Text of a field without a value.
 const NONE: &str = "NA";
 
 /// Reads files and directories of files. `ARM=PATH` gives the arm a name; without it that is the
 /// directory, or the file without its extension.
 pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
-    let mut imported = Imported::default();
-    for path in paths {
-        let (named, path) = with_arm(path);
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let arm = named.unwrap_or_else(|| stem.into_owned());
-        for file in files_of(&path, Some("csv"), REMEDY)? {
-            let read =
-                file_text(&file).and_then(|text| add_text(&file, &text, &arm, &mut imported));
-            imported.faults.extend(read.err());
-        }
-    }
-    Ok(imported)
+    read_by_arm(paths, |path| files_of(path, Some("csv"), REMEDY), add_text)
 }
 
 /// Adds the processes of this text to an arm, each as a run.

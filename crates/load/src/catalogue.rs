@@ -10,7 +10,7 @@ use crate::roles::{ANTAGONISTS, AntagonistProgram, ProgramDef, SERVERS, ServerPr
 use model::{KeyDef, Program};
 use std::sync::Once;
 
-/// What every entry says, whatever it is an entry of.
+/// Properties of every entry, whatever it is an entry of.
 pub trait Entry {
     /// Name in an experiment file.
     fn name(&self) -> &'static str;

@@ -10,7 +10,7 @@ use model::{Invalid, TargetSpec};
 /// All targets, this machine first.
 pub static TARGETS: &[&TargetDef] = &[&local::DEF, &vm::DEF, &xen::DEF, &ssh::DEF, &slurm::DEF];
 
-/// What starts something, of the lines of [`TargetDef::shown`].
+/// Names of those lines that start something, of [`TargetDef::shown`].
 const THAT_START: [&str; 3] = [CONFIGURATION_OF_SSH, PROGRAM, OPTIONS];
 
 /// The lines of a target about what starts as soon as somebody connects to it.

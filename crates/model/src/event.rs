@@ -82,7 +82,7 @@ pub struct Happened {
     /// True where one of them ended the window: the arm was in force until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended_window: bool,
-    /// What the kernel or a program said of them, the first ones.
+    /// Messages of the kernel or a program about them, the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
 }

@@ -32,7 +32,7 @@
 //! the bound passes the true rate. With more events, the bound for `n` holds until the next one comes, and they
 //! share alpha. This takes events as a Poisson process, clusters counted once.
 //!
-//! What breaks it: an event that is caused in the window of one arm and counted in that of the other (leave a
+//! Cases that break it: an event that is caused in the window of one arm and counted in that of the other (leave a
 //! pause), and a choice of the threshold after the events were seen.
 //!
 //! Sources as in [`crate::randomization`]; thinning of point processes: Lewis, Shedler (1979).
@@ -362,7 +362,7 @@ impl Evidence {
     }
 }
 
-/// What a stake on a score becomes: `exp(c·s) / cosh(c·s)`.
+/// Value of a stake on a score: `exp(c·s) / cosh(c·s)`.
 fn factor(stake: f64, score: f64) -> f64 {
     match score == 0.0 {
         true => 1.0,

@@ -240,7 +240,7 @@ fn a_decision_is_foreseen_as_it_comes() {
     assert_eq!(expect_decision([0.1, 0.1], 3.0, 0.05), None);
 }
 
-/// Of series of blocks: the share that are called at any look, and the share at whose end the ratio is not
+/// Shares of the series of blocks: those that are called at any look, and those at whose end the ratio is not
 /// rejected, so that the interval holds it.
 fn shares(mut machine: Machine, series: u32, blocks: usize) -> (f64, f64) {
     let (mut called, mut covered) = (0, 0);

@@ -17,7 +17,7 @@ pub(crate) struct InForce<'a> {
     changes: Vec<Box<dyn Change + 'a>>,
 }
 
-/// What taking an arm back left.
+/// Logs and errors of an arm that was taken back.
 #[derive(Debug, Default)]
 pub(crate) struct TakenBack {
     /// Output of the programs of the arm.

@@ -1,4 +1,4 @@
-//! What an ingredient of arms is. [`super::table`] lists them.
+//! Definition of an ingredient of arms. [`super::table`] lists them.
 
 use super::requirement::Asked;
 pub use super::scheduler::Ending;

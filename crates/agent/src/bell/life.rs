@@ -89,7 +89,7 @@ impl Bell for Life<'_> {
         self.process.as_ref().map(|process| process.pid)
     }
 
-    /// What the process used is known when it has been reaped.
+    /// CPU time and memory of the process are known when it has been reaped.
     fn read_counters(&mut self, root: &Path) -> Reading {
         let process = self.process.as_mut();
         let perf = process.and_then(|process| process.counters.as_mut());

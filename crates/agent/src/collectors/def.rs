@@ -1,4 +1,4 @@
-//! What a collector is. [`super::table`] lists them.
+//! Definition of a collector. [`super::table`] lists them.
 
 use super::trace::Kept;
 use crate::interrupt::Interrupt;

@@ -102,7 +102,7 @@ impl RareEvents {
         lines.filter_map(|line| Regex::new(line).ok())
     }
 
-    /// What has happened in a trial. A load that says nothing of the latency of an event leaves the event out.
+    /// Events that happened in a trial. A load that says nothing of the latency of an event leaves the event out.
     pub fn find_happened(&self, parsed: &Parsed, trial: &Times) -> Vec<Happened> {
         let happened = |event: &RareEvent| {
             let happened = self.happened(event, parsed, trial)?;

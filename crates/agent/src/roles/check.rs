@@ -1,4 +1,4 @@
-//! What a workload asks of the target for its roles; nothing is started.
+//! Requirements of the roles of a workload; nothing is started.
 
 use super::cgroup;
 use super::server;

@@ -12,7 +12,7 @@ use load::sys;
 /// Name of the thread, as the agent sees it in `/proc/PID/task/TID/comm`.
 pub const THREAD: &str = "frames-audio";
 
-/// What the audio thread leaves.
+/// Figures of the audio thread.
 #[derive(Debug)]
 pub struct Heard {
     /// From the end of a period until the next one is filled.

@@ -117,7 +117,7 @@ pub const METRICS: &[MetricDef] = &[
     COMPILED,
 ];
 
-/// What decides: how often it stutters and how badly, and how soon a hand is answered.
+/// Metrics that decide: how often it stutters and how badly, and how soon a hand is answered.
 pub const DECIDING: &[&str] = &["missed_frames_per_min", "fps_1_percent_low", "input_p99"];
 
 /// Quantiles of render time.

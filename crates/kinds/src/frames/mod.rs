@@ -1,7 +1,7 @@
 //! Frames (native): a render loop against a virtual screen, an input thread whose events must reach a
 //! frame, an audio thread with its deadline, and a pool of workers as an option.
 //!
-//! What a player sees of a scheduler is whether the next frame is done when the screen asks for it.
+//! Frames of a screen: a player sees whether the next one is done when the screen asks for it.
 //! Nothing is drawn: the screen is a clock, and the work of a frame is that of the other native loads.
 
 mod audio;
@@ -173,7 +173,7 @@ impl Params for Frames {
     }
 }
 
-/// What a thread brings back.
+/// Record that a thread brings back.
 #[derive(Debug)]
 enum Record {
     Rendered(Option<Box<render::Rendered>>),

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Name of the thread, as the agent sees it in `/proc/PID/task/TID/comm`.
 pub const THREAD: &str = "frames-render";
 
-/// What the render loop leaves.
+/// Figures of the render loop.
 #[derive(Debug)]
 pub struct Rendered {
     pub screen: Screen,
@@ -160,8 +160,8 @@ impl Renderer {
         }
     }
 
-    /// What was not done by the end of the window and is late already is as late as it is by then: to
-    /// leave it out would make a loop that starves look smooth. What is not late yet tells nothing.
+    /// A frame that was not done by the end of the window and is late already is as late as it is by then: to
+    /// leave it out would make a loop that starves look smooth. One that is not late yet tells nothing.
     fn left_over(&mut self, screen: Screen, shown: &[u64], due_ns: u64, window: Window) {
         let last_ns = window.end_ns.saturating_sub(1);
         let interval_ns = screen.interval_ns;

@@ -45,7 +45,7 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    /// What was shown in a range, of the vblanks at which new frames were shown, in order of time.
+    /// Pictures that were shown in a range, of the vblanks at which new frames were shown, in order of time.
     pub fn shown_in(range: Range<u64>, shown: &[u64]) -> Self {
         let from = shown.partition_point(|vblank| *vblank < range.start);
         let to = shown.partition_point(|vblank| *vblank < range.end);

@@ -21,7 +21,7 @@ pub struct EventComparison {
     pub cell: String,
     /// Name of the event.
     pub event: String,
-    /// What befell an arm that had it, for sentences: `thrown out`.
+    /// Words for an arm that had it, for sentences: `thrown out`.
     #[serde(skip)]
     pub past: Option<&'static str>,
     pub arm: String,
@@ -52,7 +52,7 @@ pub struct EventComparison {
     pub blocks_needed: Option<u32>,
     /// Time in nanoseconds that those that are missing are likely to take.
     pub more_ns: Option<f64>,
-    /// What the kernel or a program said of the events of the arm, each once.
+    /// Messages of the kernel or a program about the events of the arm, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
 }
@@ -224,7 +224,7 @@ fn messages(results: &ResultSet, cell: usize, event: &RareEvent, arm: usize) -> 
     found
 }
 
-/// What befell an arm that had such an event, for sentences: `thrown out`.
+/// Words for an arm that had such an event, for sentences: `thrown out`.
 fn past_words(event: &RareEvent) -> Option<&'static str> {
     match event.when {
         When::Ejected => Some("thrown out"),
