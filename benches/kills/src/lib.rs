@@ -17,7 +17,7 @@ pub use mechanism::Mechanism;
 pub use steps::{boot_entries, service_units};
 pub use victim::Victim;
 
-use machine::{Machine, Unlike, processes_of};
+use machine::{Machine, Unlike, processes_of, threads_in_words};
 use mechanism::Prepared;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -227,7 +227,9 @@ impl Campaign {
         };
         if damage != Damage::default() {
             let log = fs::read_to_string(self.bench.path("runner.log")).unwrap_or_default();
-            eprintln!("{}: {damage:?} {unlike:?} {left:?}\n{log}", self.mechanism);
+            eprintln!("{}: {damage:?} {unlike:?}\n{log}", self.mechanism);
+            left.iter()
+                .for_each(|pid| eprintln!("{}", threads_in_words(*pid)));
         }
         self.tally.finished += seen.len().saturating_sub(self.seen.len());
         self.tally.damage += damage;
@@ -241,11 +243,13 @@ impl Campaign {
             campaign.prepared.make_room();
             processes_of(&campaign.directories()).is_empty()
         });
-        while !unlike.is_nothing() && since.elapsed() < LIMIT {
-            std::thread::sleep(Duration::from_millis(20));
+        loop {
             unlike.keep(&Machine::now().unlike(&self.before));
+            if unlike.is_nothing() || since.elapsed() > LIMIT {
+                return unlike;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
-        unlike
     }
 
     fn is_restored(&self, since: Instant) -> bool {

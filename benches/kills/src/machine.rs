@@ -104,3 +104,36 @@ pub(crate) fn processes_of(directories: &[&Path]) -> Vec<Pid> {
     });
     ours.collect()
 }
+
+/// The command line of a process, and for each of its threads the state, the tracer and where it is in
+/// the kernel. Who is still there after a kill is to say what it waits for.
+pub(crate) fn threads_in_words(pid: Pid) -> String {
+    let process = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
+    let command = fs::read(process.join("cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&command).replace('\0', " ");
+    let tasks = fs::read_dir(process.join("task"));
+    let threads = tasks.into_iter().flatten().flatten().map(|thread| {
+        let read = |file| fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+        let status = read("status");
+        let wanted = [
+            "Name:",
+            "State:",
+            "PPid:",
+            "TracerPid:",
+            "SigPnd:",
+            "ShdPnd:",
+        ];
+        let lines = status
+            .lines()
+            .filter(|line| wanted.iter().any(|name| line.starts_with(name)));
+        let lines: Vec<&str> = lines.collect();
+        format!(
+            "  {}; {} {}",
+            lines.join(" ").replace('\t', " "),
+            read("syscall").trim(),
+            read("stack").replace('\n', " ")
+        )
+    });
+    let threads: Vec<String> = threads.collect();
+    format!("{}: {command}\n{}", process.display(), threads.join("\n"))
+}

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time between two looks at whether a wait was interrupted. Inside a trial every wake-up
-/// disturbs what is measured, so it is not more often than twice a second.
-pub(crate) const LOOK: Duration = Duration::from_millis(500);
+/// disturbs what is measured, so it is not more often than once a second.
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
 /// An agent that is silent for so long hangs, or its machine does: beyond what the step
 /// under way takes by its own limit, and where it only reads.
 const PATIENCE: Duration = Duration::from_secs(60);
