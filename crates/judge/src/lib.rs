@@ -104,10 +104,26 @@ pub fn judge_turns(
     better: Better,
     stop: &StopRule,
 ) -> Judgement {
+    judge_first_turns(processes, metric, better, stop, usize::MAX)
+}
+
+/// The judgement of the first so many of these pairs, as it was when there were no more.
+pub fn judge_first_turns(
+    processes: &[Process],
+    metric: &str,
+    better: Better,
+    stop: &StopRule,
+    mut pairs: usize,
+) -> Judgement {
     let scale = results::turns::choose_scale(processes, metric);
     let shifts = processes.iter();
     let shifts: Vec<Vec<f64>> = shifts
-        .map(|process| process.pair_shifts(metric, Span::Whole, scale))
+        .map(|process| {
+            let mut shifts = process.pair_shifts(metric, Span::Whole, scale);
+            shifts.truncate(pairs);
+            pairs -= shifts.len();
+            shifts
+        })
         .collect();
     if scale == Scale::Ratio {
         return judge_ratios_in_turns(&shifts, better, stop);

@@ -181,7 +181,7 @@ impl Shown {
             self.looked = Some(Instant::now());
             // What cannot be read now is told by the report at the end.
             if let Ok(results) = ResultSet::read(&self.directory) {
-                self.compare(&Table::from_results(&results));
+                self.compare(&Table::verdicts_only(&results));
             }
         }
     }

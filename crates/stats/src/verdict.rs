@@ -33,7 +33,7 @@ use crate::safe_test::{self, Interval};
 use crate::search::smallest_count;
 use crate::summary::Moments;
 use model::Better;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// An estimate beyond this many blocks is not worth giving.
 const MAX_BLOCKS_NEEDED: u32 = 10_000;
@@ -50,7 +50,7 @@ pub struct Params {
 }
 
 /// Verdict on an arm against the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The metric changed for the better, with the error rate `alpha`.

@@ -163,7 +163,7 @@ pub(crate) struct Level {
 
 /// `full`: every metric that is judged, not only those that decide.
 pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
-    let tables = [a, b].map(|side| Table::from_results(side.results));
+    let tables = [a, b].map(|side| Table::verdicts_only(side.results));
     let [a_table, b_table] = &tables;
     if let Some(said) = same_run(a.results, b.results) {
         return SideBySide {

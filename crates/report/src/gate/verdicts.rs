@@ -12,13 +12,13 @@ use results::ResultSet;
 
 /// Is any arm compared with a baseline?
 pub fn has_effects(results: &ResultSet) -> bool {
-    let table = Table::from_results(results);
+    let table = Table::verdicts_only(results);
     table.arms.iter().any(|arm| !arm.baseline && !arm.aa)
 }
 
 /// Change of the effect of each arm, for all that decides in the stored run.
 pub fn check_effects(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> Vec<Check> {
-    let tables = [stored, new].map(Table::from_results);
+    let tables = [stored, new].map(Table::verdicts_only);
     let smallest = stored.experiment.stop.smallest_effect;
     let mut checks = Vec::new();
     for &(then, now) in &matched.cells {

@@ -4,10 +4,12 @@
 //! fits light and dark.
 
 mod bars;
+mod narrowing;
 mod turns;
 mod value_chart;
 
 pub use bars::{Pair, Place, draw_pairs};
+pub use narrowing::{NarrowingLine, draw_narrowing};
 pub use turns::{draw_evidence, draw_halves, draw_turns};
 pub use value_chart::{Labelled, Series, draw_labelled};
 

@@ -5,11 +5,15 @@
 
 pub(crate) mod across;
 mod build;
+mod cell;
 mod doubt;
 mod drift;
 mod evidence;
 pub(crate) mod explanation;
+mod levels;
 mod modes;
+mod narrowing;
+mod not_measured;
 mod notices;
 pub(crate) mod pooled_quantile;
 mod summary;
@@ -17,9 +21,10 @@ mod turns;
 mod twins;
 mod warm;
 
-pub(crate) use build::most_common;
 pub use evidence::Statement;
 pub use judge::Verdict;
+pub use narrowing::{Standing, clip_standings};
+pub(crate) use not_measured::most_common;
 use stats::Test;
 
 use crate::quantity::{
@@ -223,6 +228,9 @@ pub struct Comparison {
     pub in_turns: Option<InTurns>,
     /// Doubts that the numbers alone do not show, a sentence each.
     pub notes: Vec<String>,
+    /// How the interval narrowed and the evidence grew, of a comparison that decides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub narrowing: Vec<Standing>,
     /// The blocks in order: what `ratio` and its interval are made of.
     pub(crate) block_ratios: Vec<BlockPoint>,
     /// Change in the unit of the metric, where a figure is 0 or below it, or where the experiment asks for it;

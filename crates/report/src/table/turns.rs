@@ -1,7 +1,8 @@
 //! Comparisons of arms that took turns inside processes.
 
 use crate::quantity::{format_change, with_unit};
-use crate::table::build::{block_point, find_difference, levels_of};
+use crate::table::levels::{block_point, find_difference, levels_of};
+use crate::table::narrowing::find_standings;
 use crate::table::{Comparison, doubt};
 use judge::{FEWEST_BLOCKS, Judgement, judge_turns};
 use model::turns::Span;
@@ -95,6 +96,7 @@ pub(crate) fn by_pairs(
             .into_iter()
             .chain(doubt::doubt_note(&judged))
             .collect(),
+        narrowing: Vec::new(),
         block_ratios: match difference.is_some() {
             true => Vec::new(),
             false => pairs.iter().filter_map(block_point).collect(),
@@ -102,6 +104,23 @@ pub(crate) fn by_pairs(
         in_turns: Some(in_turns),
         difference,
         ..by_blocks
+    }
+}
+
+/// A comparison with how its interval narrowed over the pairs of windows.
+pub(crate) fn with_narrowing(
+    comparison: Comparison,
+    processes: &[Process],
+    stop: &StopRule,
+) -> Comparison {
+    let (metric, better) = (&comparison.metric, comparison.better);
+    let by_difference = comparison.difference.is_some();
+    let narrowing = find_standings(comparison.blocks, by_difference, |count| {
+        judge::judge_first_turns(processes, metric, better, stop, count)
+    });
+    Comparison {
+        narrowing,
+        ..comparison
     }
 }
 

@@ -2,14 +2,15 @@
 
 use super::view::color_of;
 use crate::render::chart::{
-    self, BlockDots, Estimate, PercentileLine, RateLine, TimeLine, TradeOff, TriedRates,
+    self, BlockDots, Estimate, NarrowingLine, PercentileLine, RateLine, TimeLine, TradeOff,
+    TriedRates,
 };
 use crate::render::histogram::{self, Group, Merged};
 use crate::render::search_rates::{Tried, read_attempts};
 use crate::render::sheet::scan_caption;
 use crate::table::across::scan::{ScanArm, ScanPoint};
 use crate::table::across::{self, GeometricMean, Scan, Search};
-use crate::table::{CellTable, Comparison, Table};
+use crate::table::{CellTable, Comparison, Standing, Table, clip_standings};
 use model::Better;
 use results::ResultSet;
 
@@ -306,8 +307,41 @@ fn block_figures(table: &Table, cell: &CellTable) -> Vec<Figure> {
     let deciding: Vec<&Comparison> = cell.deciding_comparisons().collect();
     deciding
         .chunk_by(|a, b| a.metric == b.metric)
-        .filter_map(|of_metric| block_figure(table, of_metric))
+        .flat_map(|of_metric| {
+            let figures = [
+                block_figure(table, of_metric),
+                narrowing_figure(table, of_metric),
+            ];
+            figures.into_iter().flatten()
+        })
         .collect()
+}
+
+/// The way of the intervals. Differences have another unit than the chart.
+fn narrowing_figure(table: &Table, comparisons: &[&Comparison]) -> Option<Figure> {
+    let by_ratio = comparisons.iter().filter(|c| c.difference.is_none());
+    let lines: Vec<NarrowingLine> = by_ratio
+        .map(|c| NarrowingLine {
+            color: color_of(table, &c.arm),
+            points: clip_standings(&c.narrowing, false)
+                .iter()
+                .filter_map(narrowing_point)
+                .collect(),
+        })
+        .collect();
+    let first = comparisons.first()?;
+    Some(Figure {
+        title: format!("{}, how the interval narrowed", first.metric),
+        svg: chart::draw_narrowing(&lines, &first.metric, table.experiment.smallest_effect)?,
+        caption: "Change and interval as they stood after so many blocks. The interval holds at \
+                  every look, so the run may end where it is narrow enough."
+            .to_owned(),
+    })
+}
+
+fn narrowing_point(standing: &Standing) -> Option<(f64, [f64; 3])> {
+    let ends = [standing.change, standing.low?, standing.high?];
+    Some((standing.blocks as f64, ends))
 }
 
 fn block_figure(table: &Table, comparisons: &[&Comparison]) -> Option<Figure> {

@@ -3,7 +3,7 @@
 use super::{GeometricMean, geometric_mean};
 use crate::quantity::{format_change, format_interval};
 use crate::shift::Shift;
-use crate::table::{CellTable, Comparison, Verdict, build};
+use crate::table::{CellTable, Comparison, Verdict, cell};
 use results::ResultSet;
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
         .by_machine()
         .map(|(name, results)| {
             let cells = 0..cells.len();
-            let of_cell = |index| build::compare_cell(&results, index);
+            let of_cell = |index| cell::compare_cell(&results, index);
             (name, cells.map(of_cell).collect())
         })
         .collect();

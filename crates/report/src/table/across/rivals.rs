@@ -3,7 +3,7 @@
 //! They are looked at together as a family of their own (e-BH), so that they make neither the question
 //! of the experiment harder to answer nor one another unsure.
 
-use crate::table::build;
+use crate::table::cell;
 use crate::table::{Comparison, Verdict};
 use judge::{Family, is_aa};
 use results::ResultSet;
@@ -22,7 +22,7 @@ pub fn compare_arms(results: &ResultSet) -> Vec<Comparison> {
     }
     let cells = 0..results.plan.cells.len();
     let mut all: Vec<Comparison> = cells
-        .flat_map(|cell| build::compare_cell_arms(results, cell))
+        .flat_map(|cell| cell::compare_cell_arms(results, cell))
         .collect();
     let members: Vec<(Option<Family>, f64)> = all
         .iter()
