@@ -64,15 +64,26 @@ fn colour(text: &str) -> Option<usize> {
 /// overrides and characters without width as they are; here they are escaped, too.
 pub fn json_text(value: &impl Serialize) -> Result<Shown, serde_json::Error> {
     let text = serde_json::to_string_pretty(value)?;
-    let mut shown = String::with_capacity(text.len() + 1);
-    for c in text.chars() {
+    Ok(escaped(&text))
+}
+
+/// The same in one line, with its end.
+pub fn json_line(value: &impl Serialize) -> Result<Shown, serde_json::Error> {
+    let text = serde_json::to_string(value)?;
+    Ok(escaped(&text))
+}
+
+fn escaped(json: &str) -> Shown {
+    let mut shown = String::with_capacity(json.len() + 1);
+    for c in json.chars() {
+        // Within a string JSON has no line end itself.
         match is_hidden(c) && c != '\n' {
             true => escape(c, &mut shown),
             false => shown.push(c),
         }
     }
     shown.push('\n');
-    Ok(Shown(shown))
+    Shown(shown)
 }
 
 fn escape(c: char, to: &mut String) {

@@ -26,7 +26,9 @@ pub use file::{
     remove_recorded, sync_parent, write_file, write_file_durably, write_file_with_rights,
     write_kernel_file, write_link,
 };
-pub use mark::{Holds, MARK, Marked, Part, Patience, has_mark, no_patience, remove_marked};
+pub use mark::{
+    Holds, MARK, Marked, Part, Patience, has_mark, is_held, no_patience, remove_marked,
+};
 pub use way::{
     Exposed, How, Trust, find_exposed, make_directory, make_new_directory, make_private_directory,
     real_directory, real_path, real_place,

@@ -157,7 +157,22 @@ pub(crate) fn experiment_file() -> String {
     format!("{NODES}/{}", files::EXPERIMENT)
 }
 
+/// The results directories of the machines, by name, for those who only read; empty where it is none of
+/// several machines.
+pub fn machine_dirs(dir: &Path) -> Vec<PathBuf> {
+    if !is_fleet(dir) {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(dir.join(NODES)).into_iter().flatten();
+    let dirs = entries.flatten().map(|entry| entry.path());
+    let mut found: Vec<PathBuf> = dirs
+        .filter(|dir| dir.join(files::MANIFEST).exists())
+        .collect();
+    found.sort();
+    found
+}
+
 /// True for a directory with results of several machines, also before they were merged.
-pub(crate) fn is_fleet(dir: &Path) -> bool {
+pub fn is_fleet(dir: &Path) -> bool {
     dir.join(NODES).join(files::EXPERIMENT).exists()
 }

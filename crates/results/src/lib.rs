@@ -20,6 +20,7 @@ pub mod capsule;
 pub mod files;
 pub mod fleet;
 pub mod merge;
+pub mod now;
 pub mod overload;
 pub mod read;
 pub mod remote_work;
@@ -27,6 +28,7 @@ pub mod sample;
 pub mod turns;
 pub mod write;
 
+pub use now::Now;
 pub use overload::Overload;
 pub use read::{ResultSet, StoredTrial};
 pub use sample::{BlockRatio, LEAST_PERCENT, Pair, log_ratios, pair_trials};

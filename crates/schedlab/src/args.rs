@@ -8,6 +8,7 @@ mod gate;
 mod installation;
 mod merge;
 mod results;
+mod watch;
 
 pub use bisect::BisectArgs;
 pub use boot::{BootCommand, BootNextArgs, BootStart, BootStep};
@@ -18,6 +19,7 @@ pub use installation::{
 };
 pub use merge::MergeArgs;
 pub use results::{CompareArgs, ImportArgs, PackArgs, ReportArgs, UnpackArgs, VerifyArgs};
+pub use watch::{WatchArgs, WatchFormat};
 
 use crate::commands::vm::{ImageCommand, KernelCommand, VmCommand};
 use crate::examples;
@@ -56,6 +58,9 @@ pub enum Command {
     /// One boot of another kernel, for a runner on another machine
     #[command(hide = true)]
     BootNext(BootNextArgs),
+    /// Look at a run that is under way, whoever started it; the run does not notice
+    #[command(after_help = examples::WATCH)]
+    Watch(WatchArgs),
     /// Parse an experiment and say what the target lacks for it; schedulers of a file are built and
     /// attached once, after a question
     #[command(after_help = examples::CHECK)]
@@ -351,6 +356,16 @@ pub struct RunArgs {
     /// 127.0.0.1:9464
     #[arg(long = "metrics", value_name = "ADDRESS:PORT")]
     pub metrics_at: Option<String>,
+    /// Draw the run while it goes on: on this terminal, or with =ADDRESS:PORT as a page of this
+    /// machine, 127.0.0.1:0
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
+    pub live: Option<String>,
     /// Exit with 5 when an arm is worse than the baseline, or also when that is not known
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,

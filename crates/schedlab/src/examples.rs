@@ -8,7 +8,7 @@ Examples:
   schedlab run -a default -a batch -w http --server nginx --beside stress-ng
   schedlab run --target ssh:root@lab3 -a default -a batch -w wakeup
   schedlab run -a default -a nice=5 -w wakeup --in-place always --turn 50ms
-  schedlab run experiments/quickstart.toml --fail-on regression
+  schedlab run experiments/quickstart.toml --live --fail-on regression
   schedlab run experiments/schedtests.toml --notify mailto:me@example.com
   schedlab run --resume results/latest --budget 12m";
 
@@ -22,6 +22,12 @@ Examples:
   schedlab bisect scx_rusty --repository scx --good v1.1.3 --bad main -w wakeup
   schedlab bisect kernel --repository linux --good v6.17 --bad v6.18 -w wakeup
   schedlab bisect bin/x x.toml --build make --repository . --good v1 --bad v2";
+
+pub const WATCH: &str = "\
+Examples:
+  schedlab watch
+  schedlab watch results/latest --page
+  schedlab watch ssh:root@lab3:/root/results/latest";
 
 pub const CHECK: &str = "\
 Examples:

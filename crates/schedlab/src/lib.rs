@@ -11,6 +11,7 @@ mod examples;
 mod exit;
 mod fleet;
 mod latest;
+mod live;
 mod measure;
 mod metrics;
 mod misspelling;
@@ -154,6 +155,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Compare(args) => commands::compare::compare(args),
         Command::Merge(args) => commands::merge::merge(args),
         Command::Gate(args) => commands::gate::run(args),
+        Command::Watch(args) => commands::watch::watch(args),
         Command::Restore { far, format } => commands::restore::restore(far.as_ref(), *format),
         Command::Scheduler(command) => commands::scheduler::scheduler(command),
         Command::Service(command) => commands::service::service(command),

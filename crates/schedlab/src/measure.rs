@@ -3,6 +3,7 @@
 use crate::args::{ExperimentArgs, WaitArgs};
 use crate::exit::{self, CliError};
 use crate::latest;
+use crate::live::{Pulse, View};
 use crate::output::note;
 use crate::progress::Display;
 use crate::request::{Wanted, extend_experiment};
@@ -64,7 +65,7 @@ pub fn measure_anew(
     let interrupted = interrupt_flag()?;
     let _lock = targets::made_ready(&wanted.experiment.target, wait, &interrupted)?;
     let mut run = Run::start(output, wanted)?;
-    let outcome = run.measure(&interrupted, wait, quiet, false, &mut |_| {})?;
+    let outcome = run.measure(&interrupted, wait, quiet, false, None, &mut |_| {})?;
     if outcome == Outcome::Interrupted && run.is_empty() {
         return Err(CliError::Interrupted);
     }
@@ -256,6 +257,7 @@ impl Run {
         wait: WaitArgs,
         quiet: bool,
         anyway: bool,
+        view: Option<&View>,
         also: &mut dyn FnMut(&Event),
     ) -> Result<Outcome, CliError> {
         let host = Host {
@@ -264,6 +266,9 @@ impl Run {
         };
         let mut target = machines::make_target(&self.experiment.target, &host)?;
         let mut progress = Display::new(&self.experiment, &self.plan, quiet);
+        if let Some(view) = view {
+            progress.wait_for_view(view.is_open());
+        }
         let shown = &mut |event: Event| {
             progress.show_event(&event);
             also(&event);
@@ -284,6 +289,11 @@ impl Run {
         sink: &mut dyn FnMut(Event),
     ) -> Result<Outcome, CliError> {
         let mut controller = targets::make_controller(interrupted)?;
+        let mut pulse = Pulse::new(self.writer.dir());
+        let mut sink = |event: Event| {
+            pulse.see_event(&event);
+            sink(event);
+        };
         let options = Options {
             controller: Some(controller.as_mut()),
             interrupted,
@@ -303,8 +313,9 @@ impl Run {
             target,
             &mut self.writer,
             options,
-            sink,
+            &mut sink,
         );
+        drop(pulse);
         let state = match &outcome {
             Ok(Outcome::Done) => RunState::Done,
             Ok(Outcome::Interrupted) => RunState::Interrupted,

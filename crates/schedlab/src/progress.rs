@@ -15,6 +15,8 @@ use report::format_count;
 use runner::{Event, OpenComparison, Progress};
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Display of one run.
@@ -31,6 +33,8 @@ pub struct Display {
     given_up: BTreeSet<String>,
     cells: usize,
     decides: f64,
+    /// While this is set, a view has the terminal, and nothing is said beside it.
+    view: Option<Arc<AtomicBool>>,
 }
 
 /// Line about the first trial whose load was more than could be carried: whoever sees it need not wait for
@@ -68,6 +72,22 @@ impl Display {
             given_up: BTreeSet::new(),
             cells: plan.cells.len(),
             decides: 1.0 / (1.0 - experiment.stop.confidence),
+            view: None,
+        }
+    }
+
+    /// Says nothing until the view has left the terminal.
+    pub fn wait_for_view(&mut self, is_open: Arc<AtomicBool>) {
+        if is_open.load(Ordering::Relaxed) && !matches!(self.lines, Lines::None) {
+            self.lines.end();
+            self.view = Some(is_open);
+        }
+    }
+
+    fn look_at_view(&mut self) {
+        let has_left = |is_open: &mut Arc<AtomicBool>| !is_open.load(Ordering::Relaxed);
+        if self.view.take_if(has_left).is_some() {
+            self.lines = Lines::of_this_process();
         }
     }
 
@@ -84,6 +104,7 @@ impl Display {
     }
 
     pub fn show_event(&mut self, event: &Event) {
+        self.look_at_view();
         let machine = &self.machine;
         match event {
             Event::Ready { warnings } => {
@@ -389,6 +410,7 @@ mod tests {
             given_up: BTreeSet::new(),
             cells: 3,
             decides: 20.0,
+            view: None,
         }
     }
 

@@ -68,8 +68,18 @@ fn in_place_of(command: &str) -> String {
     let command = command.replace([']', '…'], "").replace('[', "");
     let words: Vec<&str> = command.split_whitespace().collect();
     // Options that `plan` has not.
-    let only_of_run = ["--notify", "--fail-on", "--wait", "--format", "--target"];
-    let only_of_run = words.iter().any(|word| only_of_run.contains(word));
+    let only_of_run = [
+        "--notify",
+        "--fail-on",
+        "--wait",
+        "--format",
+        "--target",
+        "--live",
+    ];
+    let option = |word: &&str| word.split('=').next().unwrap_or_default().to_owned();
+    let only_of_run = words
+        .iter()
+        .any(|word| only_of_run.contains(&option(word).as_str()));
     match words.get(1) {
         Some(&"run") if words.len() > 2 && !only_of_run => {
             command.replacen("schedlab run", "schedlab plan", 1)

@@ -27,6 +27,7 @@ mod imports;
 mod json;
 mod kills;
 mod limits;
+mod live;
 mod locks;
 mod make;
 mod managed;

@@ -330,6 +330,19 @@ pub fn has_mark(dir: &Path) -> bool {
         && mark.is_ok_and(|found| found.is_file() && is_ours(&found))
 }
 
+/// True while a process writes to a marked directory. It is asked without a right to write there.
+pub fn is_held(dir: &Path) -> bool {
+    let mut options = File::options();
+    options.read(true);
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let Ok(mark) = options.open(dir.join(MARK)) else {
+        return false;
+    };
+    // Let go at once, as the file is closed.
+    let held = flock(&mark, FlockOperation::NonBlockingLockShared);
+    held == Err(rustix::io::Errno::WOULDBLOCK)
+}
+
 /// The mark, and whether it is new.
 fn opened_mark(path: &Path) -> io::Result<(File, bool)> {
     let mut options = File::options();

@@ -23,7 +23,8 @@ const TOP: [&str; 8] = [
 /// Everything below it is made from the rest.
 const REPORTS: &str = "report";
 /// Files that `run` and `certify` write there, to be looked at on this machine only.
-const OWN_REPORTS: [&str; 5] = [
+const OWN_REPORTS: [&str; 6] = [
+    "now.json",
     "report.txt",
     "report.json",
     "trials.csv",

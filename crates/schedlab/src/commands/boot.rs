@@ -399,7 +399,7 @@ fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
         _ => notices.is_about(run.name(), run.dir()),
     }
     let mut see = |event: &Event| notices.report_event(event);
-    match run.measure(&interrupted, wait, false, false, &mut see)? {
+    match run.measure(&interrupted, wait, false, false, None, &mut see)? {
         Outcome::Restarts(_) if interrupted.load(Ordering::Relaxed) => Ok(Went::Stopped),
         Outcome::Restarts(restart) => Ok(Went::Down(restart)),
         Outcome::Interrupted => Ok(Went::Stopped),

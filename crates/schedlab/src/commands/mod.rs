@@ -26,6 +26,7 @@ pub mod target;
 pub mod tool;
 pub mod verify;
 pub mod vm;
+pub mod watch;
 
 use crate::exit::CliError;
 use crate::output::{self, Plain, say};

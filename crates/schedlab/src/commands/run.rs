@@ -3,6 +3,7 @@
 use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::fleet::Several;
+use crate::live::{HTML_REPORT, View, check_view};
 use crate::measure::{Run, interrupt_flag, take_results};
 use crate::metrics::Metrics;
 use crate::notify::Notices;
@@ -26,6 +27,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         notices: Notices::for_addresses(&args.notify)?,
         metrics: Metrics::listen_at(args.metrics_at.as_deref())?,
     };
+    check_view(args.live.as_deref())?;
     let interrupted = interrupt_flag()?;
     let wanted = match &args.resume {
         Some(_) if args.experiment.is_empty() => None,
@@ -115,9 +117,18 @@ fn on_one(
         (None, None) => unreachable!("only a resume can do without an experiment"),
     };
     watch.start(run.name(), run.dir());
+    let mut view = View::open(args.live.as_deref(), run.dir(), interrupted)?;
     let mut see = |event: &Event| watch.see(event);
-    let ended = run.measure(interrupted, args.wait, args.quiet, args.anyway, &mut see);
-    Ok(ended.and_then(|outcome| finish(args, run.dir(), outcome)))
+    let (wait, quiet, anyway) = (args.wait, args.quiet, args.anyway);
+    let ended = run.measure(interrupted, wait, quiet, anyway, view.as_ref(), &mut see);
+    if let Some(view) = &mut view {
+        view.end();
+    }
+    let finished = ended.and_then(|outcome| finish(args, run.dir(), outcome));
+    if let Some(view) = &view {
+        view.show_report(&run.dir().join(HTML_REPORT));
+    }
+    Ok(finished)
 }
 
 fn on_several(
@@ -127,9 +138,17 @@ fn on_several(
     watch: &mut Watch,
 ) -> Ended {
     watch.start(several.name(), several.dir());
+    let mut view = View::open(args.live.as_deref(), several.dir(), interrupted)?;
     let mut see = |event: &Event| watch.see(event);
     let outcome = several.measure(args, interrupted, &mut see)?;
-    finish(args, several.dir(), outcome)
+    if let Some(view) = &mut view {
+        view.end();
+    }
+    let finished = finish(args, several.dir(), outcome);
+    if let Some(view) = &view {
+        view.show_report(&several.dir().join(HTML_REPORT));
+    }
+    finished
 }
 
 /// Reports on what was measured: the exit code, and the conclusion for who did not watch.

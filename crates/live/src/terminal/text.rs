@@ -1,0 +1,144 @@
+//! Words and styles of all screens.
+
+use crate::scene::{Life, Scene};
+use model::format_duration_ns;
+use model::printable::one_line;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use report::Verdict;
+use std::time::Duration;
+
+/// Words that anybody may have chosen, as one line without what a terminal would obey.
+pub fn clean(words: &str) -> String {
+    one_line(words).into_owned()
+}
+
+/// At most so many columns; dots where something is missing.
+pub fn cut(words: &str, columns: usize) -> String {
+    let words = clean(words);
+    match words.chars().count() <= columns {
+        true => words,
+        false => {
+            let kept: String = words.chars().take(columns.saturating_sub(1)).collect();
+            format!("{}…", kept.trim_end())
+        }
+    }
+}
+
+/// Exactly so many columns.
+pub fn fit(words: &str, columns: usize) -> String {
+    let words = cut(words, columns);
+    let missing = columns.saturating_sub(words.chars().count());
+    words + &" ".repeat(missing)
+}
+
+/// Does the person want no colours (no-color.org)?
+fn has_colours() -> bool {
+    static ASKED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ASKED.get_or_init(|| std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
+}
+
+fn coloured(colour: Color) -> Style {
+    match has_colours() {
+        true => Style::new().fg(colour),
+        false => Style::new(),
+    }
+}
+
+pub fn dim() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
+
+pub fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+pub fn trouble() -> Style {
+    coloured(Color::Yellow)
+}
+
+pub fn of_verdict(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Better => coloured(Color::Green),
+        Verdict::Worse => coloured(Color::Red),
+        Verdict::Same => coloured(Color::Cyan),
+        Verdict::Unknown => Style::new(),
+    }
+}
+
+/// The colour of one of two arms.
+pub fn of_arm(index: usize) -> Style {
+    coloured([Color::Blue, Color::Magenta][index % 2])
+}
+
+/// The two lines on top: the run, and what it does now.
+pub fn head(scene: &Scene, later: Duration, width: u16) -> Vec<Line<'static>> {
+    let picture = &scene.picture;
+    let state = match scene.life {
+        Life::UnderWay => "under way".to_owned(),
+        Life::Ended => format!("has ended ({})", picture.state),
+        Life::Lost => "was killed: nobody measures any more".to_owned(),
+    };
+    let left = format!(" {} {state}{}", clean(&picture.name), times(scene, later));
+    let room = usize::from(width).saturating_sub(picture.trials.chars().count() + 2);
+    let first = Line::from(vec![
+        Span::styled(fit(&left, room), bold()),
+        Span::raw(format!(" {}", clean(&picture.trials))),
+    ]);
+    let now = cut(&format!(" {}", now_in_words(scene, later)), width.into());
+    vec![first, Line::styled(now, dim())]
+}
+
+/// ` · 3m10s · at most 4m left`, where it is known.
+fn times(scene: &Scene, later: Duration) -> String {
+    let Some(now) = &scene.now else {
+        return String::new();
+    };
+    let since = match now.block_unix_ns {
+        0 => Duration::ZERO,
+        at => scene.time_since(at) + later,
+    };
+    let since_ns = model::whole_nanos(since);
+    let elapsed = match now.elapsed_ns {
+        0 => String::new(),
+        ns => format!(" · {}", seconds_in_words(ns.saturating_add(since_ns))),
+    };
+    let left = now.left_ns.map_or_else(String::new, |ns| {
+        let left = seconds_in_words(ns.saturating_sub(since_ns) + ALMOST_A_SECOND);
+        format!(" · at most {left} left")
+    });
+    elapsed + &left
+}
+
+/// `block 7 · wakeup 100% · batch · measuring, 4s`.
+pub fn now_in_words(scene: &Scene, later: Duration) -> String {
+    let Some(now) = &scene.now else {
+        return scene.picture.conclusion.join(" ");
+    };
+    let block = match now.block {
+        0 => String::new(),
+        block => format!("block {block}"),
+    };
+    let again = match now.attempt {
+        0 | 1 => String::new(),
+        attempt => format!("attempt {attempt}"),
+    };
+    let since = scene.time_since(now.since_unix_ns) + later;
+    let since = seconds_in_words(model::whole_nanos(since));
+    let parts = [&block, &now.cell, &now.arm, &again, &now.step];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .map(|part| clean(part))
+        .collect();
+    format!("{}, {since}", parts.join(" · "))
+}
+
+const SECOND: u64 = 1_000_000_000;
+/// Makes of whole seconds the next ones.
+const ALMOST_A_SECOND: u64 = SECOND - 1;
+
+/// Whole seconds.
+fn seconds_in_words(ns: u64) -> String {
+    format_duration_ns(ns / SECOND * SECOND)
+}
