@@ -1,5 +1,6 @@
 //! Conclusions that two results allow, and those that they do not allow.
 
+use super::events::describe_events;
 use super::{Agreement, Effect, SideBySide};
 use crate::quantity::{format_count, format_percent};
 use results::ResultSet;
@@ -7,6 +8,7 @@ use results::ResultSet;
 /// The weightiest first.
 pub fn draw_conclusions(both: &SideBySide, a: &ResultSet, b: &ResultSet) -> Vec<String> {
     let mut said = vec![effects(both, a, b)];
+    said.extend(describe_events(both));
     said.extend(causes(both));
     said.extend(emulation(a, b));
     said.push(levels(both));

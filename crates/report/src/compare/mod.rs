@@ -10,6 +10,7 @@
 mod conclusions;
 mod differences;
 mod effects;
+mod events;
 pub(crate) mod levels;
 pub(crate) mod pairing;
 mod text;
@@ -18,6 +19,7 @@ use crate::lacks::Pair;
 use crate::shift::Shift;
 use crate::table::{Table, Verdict};
 use differences::Divergence;
+use events::EventEffect;
 use model::Better;
 use pairing::Matched;
 use results::ResultSet;
@@ -48,6 +50,8 @@ pub struct SideBySide {
     /// Lacks: what was not measured, so that it could not be compared.
     pub lacks: Vec<String>,
     effects: Vec<Effect>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<EventEffect>,
     levels: Vec<Level>,
     conclusions: Vec<String>,
 }
@@ -175,6 +179,7 @@ pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
             unmatched: Vec::new(),
             lacks: Vec::new(),
             effects: Vec::new(),
+            events: Vec::new(),
             levels: Vec::new(),
             conclusions: vec![said],
         };
@@ -189,6 +194,7 @@ pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
         unmatched: matched.unmatched.clone(),
         lacks: pair_lacks(&matched, a, b),
         effects: effects::compare_effects(&matched, a_table, b_table, full),
+        events: events::compare_events(&matched, a_table, b_table),
         levels: levels::compare_levels(&matched, a.results, b.results, full),
         conclusions: Vec::new(),
     };

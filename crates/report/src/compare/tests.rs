@@ -57,6 +57,25 @@ fn equal_circumstances_leave_only_the_time() {
 }
 
 #[test]
+fn an_event_that_only_one_run_saw_is_named_with_both_sides() {
+    let mut kept = synthetic::thrown_out();
+    kept.event_rates.retain(|rate| rate.event != "ejected");
+    kept.experiment.seed += 1;
+    let both = compared(&kept, &synthetic::thrown_out());
+    assert_eq!(both.events.len(), 2);
+    let said = both
+        .conclusions
+        .iter()
+        .find(|c| c.starts_with("Rare events"));
+    let said = said.expect("one of them called it");
+    assert!(said.contains("in A never thrown out"), "{said}");
+    assert!(said.contains("in B thrown out 21 times"), "{said}");
+    // Where there is no event there is no interval of the ratio, and so no claim that the two differ.
+    let ejected = both.events.iter().find(|e| e.event == "ejected");
+    assert_eq!(ejected.map(|e| e.agreement), Some(Agreement::Open));
+}
+
+#[test]
 fn an_effect_that_is_another_one_is_said_to_differ() {
     let both = compared(&synthetic::quickstart(), &changed());
     let differing: Vec<_> = both

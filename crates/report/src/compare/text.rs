@@ -1,6 +1,7 @@
 //! Two results for the terminal, in plain ASCII: what may be concluded comes first.
 
 use super::differences::Divergence;
+use super::events::describe_side;
 use super::{Effect, Estimate, Level, SideBySide, SideInfo};
 use crate::columns::{Align, Columns, wrap_text};
 use crate::quantity::{format_change, format_interval, with_unit};
@@ -39,6 +40,13 @@ impl SideBySide {
                 "Effects: each arm against the baseline of its own side",
             );
             lines.extend(self.effects(width));
+            if !self.events.is_empty() {
+                heading(
+                    &mut lines,
+                    "Rare events: each arm against the baseline of its own side",
+                );
+                lines.extend(self.events(width));
+            }
             heading(&mut lines, "Levels: B over A, not interleaved");
             lines.extend(self.levels(width));
         }
@@ -63,6 +71,24 @@ impl SideBySide {
         of_cells
             .flat_map(|effects| effects_of_cell(effects, width))
             .collect()
+    }
+
+    fn events(&self, width: usize) -> Vec<String> {
+        let of_cells = self.events.chunk_by(|one, next| one.cell == next.cell);
+        let tables = of_cells.flat_map(|events| {
+            let mut columns = left(&[&events[0].cell, "arm", "A", "B", "effect"]);
+            for event in events {
+                columns.push(vec![
+                    event.event.clone(),
+                    event.arm.clone(),
+                    describe_side(&event.a),
+                    describe_side(&event.b),
+                    event.agreement.as_str().to_owned(),
+                ]);
+            }
+            table(&columns, width, &[1, 0])
+        });
+        tables.collect()
     }
 
     fn levels(&self, width: usize) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! JSON for programs; its shape is `docs/report.schema.json`.
 
 use crate::ReportError;
+use crate::render::conclusion;
 use crate::table::across::Across;
 use crate::table::pooled_quantile::Pooled;
 use crate::table::{
@@ -20,6 +21,8 @@ struct Document<'a> {
     results_format: Format,
     experiment: &'a ExperimentInfo,
     arms: &'a [ArmInfo],
+    /// Sentences at the head of the other reports, one for each arm.
+    conclusion: Vec<String>,
     summary: &'a [Tally],
     comparisons: Vec<&'a Comparison>,
     cells: Vec<CellMetrics<'a>>,
@@ -65,6 +68,7 @@ pub fn render(table: &Table) -> Result<String, ReportError> {
         results_format: table.format,
         experiment: &table.experiment,
         arms: &table.arms,
+        conclusion: conclusion::arm_sentences(table),
         summary: &table.tallies,
         comparisons: table.all_comparisons().collect(),
         cells: table.cells.iter().map(CellMetrics::from).collect(),
