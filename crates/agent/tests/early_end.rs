@@ -96,14 +96,7 @@ const FILE: &str = "[[arm]]\nname = \"a\"\nfuse = 1\n[[workload]]\nkind = \"comm
                     command = [\"sleep\", \"600\"]\n";
 
 fn event(name: &str, when: When) -> RareEvent {
-    RareEvent {
-        name: name.to_owned(),
-        when,
-        cluster_ns: 0,
-        decides: false,
-        same_within: None,
-        same_below_per_sec: None,
-    }
+    RareEvent::new(name, when)
 }
 
 #[test]

@@ -38,6 +38,7 @@ pub static CATALOGUE: Catalogue = Catalogue {
         &programs::spinner::ANTAGONIST,
         &burnwait::antagonist::ANTAGONIST,
         &programs::stress_ng::ANTAGONIST,
+        &programs::provoke::ANTAGONIST,
         &programs::antagonist_command::ANTAGONIST,
     ],
     installable: command::INSTALLABLE,

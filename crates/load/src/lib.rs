@@ -46,7 +46,7 @@ pub use native::native_main;
 pub use params::{Params, Work};
 pub use phase::{NativeError, Phases};
 pub use reread::{Printed, read_again};
-pub use sys::allowed_cpus;
+pub use sys::{allowed_cpus, keep_to};
 pub use turn_values::TurnFigures;
 pub use work_counts::{WORK_COUNTS, kops_in};
 pub use worst::Worst;

@@ -61,6 +61,10 @@ pub trait AntagonistProgram: Debug {
     }
     /// As [`ServerProgram::command`].
     fn command(&self) -> Vec<String>;
+    /// Name of what it does, where that may only be done to a guest.
+    fn guests_only(&self) -> Option<&str> {
+        None
+    }
     /// Threads that it has for certain in this place; it may have more.
     fn least_threads(&self, _placement: &Placement) -> u32 {
         1

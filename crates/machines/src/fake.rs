@@ -3,9 +3,9 @@
 
 use crate::{Boot, By, Can, Restart, Saved, Session, Target, TargetError};
 use model::{
-    Build, Calibration, Edge, Evidence, Experiment, Fact, Listening, Measurement, PROTOCOL_VERSION,
-    Part, Problem, Reply, Request, Reset, SchedulerBinary, System, TrialResult, TrialSpec,
-    TrialState,
+    Build, Calibration, Edge, Evidence, Experiment, Fact, Happened, Listening, Measurement,
+    PROTOCOL_VERSION, Part, Problem, Reply, Request, Reset, SchedulerBinary, System, TrialResult,
+    TrialSpec, TrialState,
 };
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -60,6 +60,8 @@ pub struct FakeTarget {
     /// Do calibrations hold for all loads of a workload? Each has the number of those so far.
     pub calibrates_all_loads: bool,
     calibrated: Arc<AtomicU64>,
+    /// Events of a trial that counts.
+    pub happened: fn(&TrialSpec) -> Vec<Happened>,
     /// Number of next times that ports cannot be forwarded, since somebody has them.
     pub ports_taken: Arc<AtomicU32>,
 }
@@ -82,6 +84,7 @@ impl FakeTarget {
                 apart: false,
                 here: true,
                 programs_of_here: false,
+                is_guest: true,
                 reset: Reset::None,
             },
             problems: Vec::new(),
@@ -97,6 +100,7 @@ impl FakeTarget {
             applied_ns: |_| 0,
             calibrates_all_loads: false,
             calibrated: Arc::default(),
+            happened: |_| Vec::new(),
             ports_taken: Arc::default(),
         }
     }
@@ -146,6 +150,7 @@ impl Target for FakeTarget {
             applied_ns: self.applied_ns,
             calibrates_all_loads: self.calibrates_all_loads,
             calibrated: Arc::clone(&self.calibrated),
+            happened: self.happened,
             ports_taken: Arc::clone(&self.ports_taken),
             replies: VecDeque::new(),
             after_load: None,
@@ -181,6 +186,7 @@ struct FakeSession {
     applied_ns: fn(&str) -> u64,
     calibrates_all_loads: bool,
     calibrated: Arc<AtomicU64>,
+    happened: fn(&TrialSpec) -> Vec<Happened>,
     ports_taken: Arc<AtomicU32>,
     replies: VecDeque<Reply>,
     /// The end of a trial whose load runs elsewhere.
@@ -222,7 +228,7 @@ impl FakeSession {
             for_good,
             trace: None,
             windows: None,
-            events: Vec::new(),
+            events: (self.happened)(spec),
         };
         let is_ok = result.state == TrialState::Ok;
         let ended = Reply::Trial {

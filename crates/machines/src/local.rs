@@ -44,6 +44,7 @@ const CAN: Can = Can {
     apart: false,
     here: true,
     programs_of_here: true,
+    is_guest: false,
     reset: Reset::None,
 };
 

@@ -82,6 +82,7 @@ mod tests {
             apart: true,
             here: true,
             programs_of_here: true,
+            is_guest: true,
             reset: Reset::Block,
         };
         assert_eq!(find_abilities(&spec), Ok(guest));

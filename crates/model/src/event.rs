@@ -20,6 +20,28 @@ pub struct RareEvent {
     /// Rate below which arms count as the same, whatever the ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_below_per_sec: Option<f64>,
+    /// Rest of the machine after an event that ended its window.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cool_down_ns: u64,
+    /// Events that ended their windows after which an arm is measured no more in its cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<u32>,
+}
+
+impl RareEvent {
+    /// The event `name`, each for itself and without limits.
+    pub fn new(name: &str, when: When) -> Self {
+        RareEvent {
+            name: name.to_owned(),
+            when,
+            cluster_ns: 0,
+            decides: false,
+            same_within: None,
+            same_below_per_sec: None,
+            cool_down_ns: 0,
+            at_most: None,
+        }
+    }
 }
 
 /// Condition under which an event has happened.
@@ -34,8 +56,11 @@ pub enum When {
     Latency {
         /// Log of the latency: `request`, `wakeup`.
         log: String,
-        /// Longest latency that is no event.
+        /// Longest latency that is no event; 0 where the baseline says it.
         beyond_ns: u64,
+        /// Rule by which trials of the baseline that no block has say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of_baseline: Option<OfBaseline>,
     },
     /// A request of the load failed.
     FailedRequest,
@@ -57,10 +82,31 @@ impl When {
     /// The log of a latency and its bound.
     pub fn latency(&self) -> Option<(&str, u64)> {
         match self {
-            When::Latency { log, beyond_ns } => Some((log, *beyond_ns)),
+            When::Latency { log, beyond_ns, .. } => Some((log, *beyond_ns)),
             _ => None,
         }
     }
+
+    /// Metric of the baseline that a bound is a multiple of, with the factor.
+    pub fn metric_of_baseline(&self) -> Option<(String, u32)> {
+        match self {
+            When::Latency {
+                log,
+                of_baseline: Some(rule),
+                ..
+            } => Some((format!("{log}_{}", rule.quantile), rule.times)),
+            _ => None,
+        }
+    }
+}
+
+/// A bound that is a multiple of a quantile of the baseline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfBaseline {
+    /// Quantile as metrics name it: `p99`, `p999`, `max`.
+    pub quantile: String,
+    /// Factor, 1 or more.
+    pub times: u32,
 }
 
 /// Events of one name in one trial.

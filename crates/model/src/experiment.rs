@@ -210,6 +210,27 @@ pub struct StopRule {
     pub max_blocks: u32,
     /// Attempts for one place of the plan before it is given up.
     pub max_attempts: u32,
+    /// Figures that end a cell.
+    #[serde(default, skip_serializing_if = "DecidedBy::is_metrics")]
+    pub decided_by: DecidedBy,
+}
+
+/// Figures whose verdicts end a cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DecidedBy {
+    /// The deciding metrics, and those events that say so.
+    #[default]
+    Metrics,
+    /// The events, all of them and nothing else.
+    Events,
+}
+
+impl DecidedBy {
+    /// True where metrics are waited for.
+    pub fn is_metrics(&self) -> bool {
+        *self == DecidedBy::Metrics
+    }
 }
 
 /// The rule of an experiment that says nothing about it.
@@ -222,6 +243,7 @@ impl Default for StopRule {
             min_blocks: 3,
             max_blocks: 40,
             max_attempts: 3,
+            decided_by: DecidedBy::default(),
         }
     }
 }

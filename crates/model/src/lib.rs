@@ -42,9 +42,9 @@ pub use arm::{Arm, Class, Policy, Revision, Role, Scheduler, Tunables};
 pub use check::Invalid;
 pub use cpus::{choose_cpus, parse_cpu_list};
 pub use daemon::Daemon;
-pub use event::{Happened, RareEvent, When};
+pub use event::{Happened, OfBaseline, RareEvent, When};
 pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
-pub use experiment::{Experiment, Observe, Reset, StopRule, TargetSpec};
+pub use experiment::{DecidedBy, Experiment, Observe, Reset, StopRule, TargetSpec};
 pub use fact::Fact;
 pub use key::KeyDef;
 pub use message::{

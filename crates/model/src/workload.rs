@@ -261,6 +261,9 @@ pub struct Calibration {
     /// Finding of the pilot, where arms may take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piloted: Option<Piloted>,
+    /// Bounds of events that the baseline said, in nanoseconds, by the name of the event.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bounds_ns: BTreeMap<String, u64>,
 }
 
 impl Workload {

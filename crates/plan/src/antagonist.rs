@@ -6,6 +6,7 @@ use crate::placement::check_placement;
 use crate::program::read_program;
 use crate::table::Value;
 use load::roles::ANTAGONISTS;
+use machines::Can;
 use model::Antagonist;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -60,6 +61,21 @@ pub(crate) fn check_antagonists(antagonists: &[Antagonist]) -> Result<(), PlanEr
         check_antagonist(antagonist)?;
     }
     Ok(())
+}
+
+/// Checks that what only a guest may suffer is done to a guest.
+pub(crate) fn check_provocations(antagonists: &[Antagonist], target: Can) -> Result<(), PlanError> {
+    let opened = antagonists.iter().map(|a| ANTAGONISTS.open(&a.program));
+    let opened: Vec<_> = opened.flatten().collect();
+    let mut names = opened.iter().filter_map(|program| program.guests_only());
+    match names.next().filter(|_| !target.is_guest) {
+        None => Ok(()),
+        Some(name) => Err(PlanError::new(format!(
+            "the provocation `{name}` is for guests only, and this experiment runs on a machine that others may \
+             need"
+        ))
+        .with_help("run it in a guest: --vm debian:sid, or kind = \"vm\" in [target]")),
+    }
 }
 
 fn check_antagonist(antagonist: &Antagonist) -> Result<(), PlanError> {

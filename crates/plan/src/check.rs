@@ -4,7 +4,7 @@
 //! Whatever reads a file looks at each table by itself too, with the functions of this
 //! and of the other modules, so that the error is shown where the mistake is.
 
-use crate::antagonist::check_antagonists;
+use crate::antagonist::{check_antagonists, check_provocations};
 use crate::arm::check_arm;
 use crate::error::PlanError;
 use crate::event::check_events;
@@ -42,6 +42,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
         }
         check_services(&workload.services).map_err(named)?;
         check_antagonists(&workload.antagonists).map_err(named)?;
+        check_provocations(&workload.antagonists, target).map_err(named)?;
         check_snapshot_warmup(workload, target).map_err(named)?;
     }
     turns::check_arms(experiment)?;

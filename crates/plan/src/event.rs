@@ -1,10 +1,11 @@
 //! Rare events: `[[event]]` of a file, and whether the workloads can count them.
 
 use crate::error::PlanError;
+use crate::event_bound::{check_rule, parse_rule};
 use ::load::KINDS;
 use ::load::KindDef;
 use ::load::units::{Duration, parse_duration};
-use model::{Experiment, Load, Place, RareEvent, When, Workload};
+use model::{DecidedBy, Experiment, Load, Place, RareEvent, When, Workload};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use toml::Spanned;
@@ -20,10 +21,16 @@ pub(crate) struct FileEvent {
     decides: bool,
     same_within: Option<Spanned<f64>>,
     same_below: Option<Spanned<String>>,
+    cool_down: Option<Spanned<Duration>>,
+    at_most: Option<Spanned<u32>>,
 }
 
 /// Time after an event in which further ones belong to it, where the file says nothing.
 const USUAL_CLUSTER_NS: u64 = 1_000_000_000;
+/// Rest of the machine after an ejection, and ejections of an arm in a cell that are enough, where the file says
+/// nothing.
+const USUAL_COOL_DOWN_NS: u64 = 1_000_000_000;
+const USUAL_AT_MOST: u32 = 100;
 const EJECTED: &str = "ejected";
 const ERROR_EXIT: &str = "error_exit";
 const FAILED_REQUEST: &str = "failed_request";
@@ -42,6 +49,9 @@ impl FileEvent {
         let when = parse_when(text, workloads).map_err(|e| e.with_span(self.when.span()))?;
         let name = self.name.unwrap_or_else(|| text.to_owned());
         crate::name::check_shows(&name).map_err(|e| e.with_span(self.when.span()))?;
+        let ends = when.ends_window();
+        let cool_down = of_an_end(ends, "cool-down", self.cool_down)?;
+        let at_most = of_an_end(ends, "at-most", self.at_most.map(count).transpose()?)?;
         Ok(RareEvent {
             name,
             when,
@@ -49,7 +59,34 @@ impl FileEvent {
             decides: self.decides,
             same_within: self.same_within.map(ratio).transpose()?,
             same_below_per_sec: self.same_below.map(rate).transpose()?,
+            cool_down_ns: match ends {
+                true => cool_down.map_or(USUAL_COOL_DOWN_NS, |cool_down| cool_down.0),
+                false => 0,
+            },
+            at_most: at_most.or(ends.then_some(USUAL_AT_MOST)),
         })
+    }
+}
+
+/// A key that only events have after which the scheduler must be attached again.
+fn of_an_end<T>(ends: bool, key: &str, value: Option<Spanned<T>>) -> Result<Option<T>, PlanError> {
+    match value {
+        Some(value) if !ends => {
+            let what = format!("`{key}` is of events after which a scheduler is attached again");
+            let error = PlanError::new(what).with_span(value.span());
+            Err(error.with_help("leave it out, or count `ejected` or `error_exit`"))
+        }
+        value => Ok(value.map(Spanned::into_inner)),
+    }
+}
+
+/// A number of attachments, at least one.
+fn count(number: Spanned<u32>) -> Result<Spanned<u32>, PlanError> {
+    match *number.get_ref() {
+        0 => Err(PlanError::new("at-most = 0 attaches no scheduler")
+            .with_help("at-most = 100")
+            .with_span(number.span())),
+        _ => Ok(number),
     }
 }
 
@@ -161,8 +198,12 @@ fn latency(head: &str, bound: Option<&str>, workloads: &[Workload]) -> Result<Wh
         PlanError::new(format!("the event `{head}` has no bound"))
             .with_help(format!("write: {head} > 100ms"))
     })?;
-    let beyond_ns = parse_duration(bound).map_err(PlanError::new)?;
-    if beyond_ns == 0 {
+    let of_baseline = parse_rule(bound).transpose()?;
+    let beyond_ns = match of_baseline {
+        Some(_) => 0,
+        None => parse_duration(bound).map_err(PlanError::new)?,
+    };
+    if beyond_ns == 0 && of_baseline.is_none() {
         return Err(PlanError::new("every latency is above 0")
             .with_help(format!("write a bound that few reach: {head} > 100ms")));
     }
@@ -173,6 +214,7 @@ fn latency(head: &str, bound: Option<&str>, workloads: &[Workload]) -> Result<Wh
     Ok(When::Latency {
         log: log.to_owned(),
         beyond_ns,
+        of_baseline,
     })
 }
 
@@ -191,6 +233,11 @@ fn stalled_log(workloads: &[Workload]) -> Option<&'static str> {
 /// Checks that the events differ in their names, and that each workload can count them.
 pub(crate) fn check_events(experiment: &Experiment) -> Result<(), PlanError> {
     let events = &experiment.observe.events;
+    if events.is_empty() && experiment.stop.decided_by == DecidedBy::Events {
+        let error = PlanError::new("the run is decided by events, and it counts none");
+        let error = error.with_help("add one: [[event]] with when = \"ejected\"");
+        return Err(error.about_key("stop.decided-by"));
+    }
     let mut names = BTreeSet::new();
     for (at, event) in events.iter().enumerate() {
         let key = format!("event.{at}");
@@ -219,7 +266,10 @@ fn check_event(experiment: &Experiment, event: &RareEvent) -> Result<(), PlanErr
                     PlanError::new(what).with_help("leave it out, or add an arm: -a scx_lavd")
                 );
             }
-            When::Latency { log, .. } => check_latency(workload, event, log, on_controller)?,
+            When::Latency { log, .. } => {
+                check_latency(workload, event, log, on_controller)?;
+                check_rule(workload, event)?;
+            }
             When::FailedRequest => check_failures(workload, event, on_controller)?,
             _ => {}
         }
@@ -297,6 +347,7 @@ mod tests {
         let late = When::Latency {
             log: "request".to_owned(),
             beyond_ns: 100_000_000,
+            of_baseline: None,
         };
         assert_eq!(when("request > 100ms"), Ok(late.clone()));
         assert_eq!(when("request>100ms"), Ok(late));

@@ -138,7 +138,9 @@ const EVENT: TableDef = TableDef {
             "event",
             "needed",
             "`ejected` (the kernel threw the sched_ext scheduler out), `error_exit` (it ended by itself), \
-             `request > 100ms`, `wakeup > 10ms`, `lateness > 5ms` (latencies of native loads), `stall > 100ms` \
+             `request > 100ms`, `wakeup > 10ms`, `lateness > 5ms` (latencies of native loads), \
+             `request > p99.9 of the baseline`, `request > 3 x p99 of the baseline` (a bound that trials of the \
+             baseline say before the first block), `stall > 100ms` \
              (a runnable task did not run for so long), `failed_request`, `oom_kill`, or \
              `kernel_log = REGEX` (a line of the kernel's log).",
         ),
@@ -166,6 +168,18 @@ const EVENT: TableDef = TableDef {
             "rate, `\"0.1/min\"`",
             "",
             "Rate below which arms count as the same, whatever the ratio.",
+        ),
+        KeyDef::new(
+            "cool-down",
+            "duration",
+            "`\"1s\"` of `ejected` and `error_exit`",
+            "Rest after a trial whose scheduler was thrown out or ended, before the next one.",
+        ),
+        KeyDef::new(
+            "at-most",
+            "number",
+            "`100` of `ejected` and `error_exit`",
+            "Such ends of an arm in a cell after which it is attached there no more.",
         ),
     ],
     more: no_keys,
@@ -210,6 +224,13 @@ const STOP: TableDef = TableDef {
             "number",
             "`3`",
             "Attempts at a trial that is void or fails.",
+        ),
+        KeyDef::new(
+            "decided-by",
+            "`metrics` or `events`",
+            "`metrics`",
+            "Whether a cell ends with the verdicts on its metrics, or with those on all its events and nothing \
+             else, as in a hunt.",
         ),
     ],
     more: no_keys,

@@ -1,7 +1,7 @@
 //! `[stop]`: when a run has enough trials.
 
 use load::units::{Duration, Fraction};
-use model::StopRule;
+use model::{DecidedBy, StopRule};
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
@@ -13,6 +13,7 @@ pub(crate) struct FileStop {
     min_blocks: Option<u32>,
     max_blocks: Option<u32>,
     max_attempts: Option<u32>,
+    decided_by: Option<DecidedBy>,
 }
 
 impl FileStop {
@@ -25,5 +26,6 @@ impl FileStop {
         let least = rule.min_blocks.min(rule.max_blocks);
         rule.min_blocks = self.min_blocks.unwrap_or(least);
         rule.max_attempts = self.max_attempts.unwrap_or(rule.max_attempts);
+        rule.decided_by = self.decided_by.unwrap_or(rule.decided_by);
     }
 }

@@ -10,7 +10,7 @@ use agent::arm::table::INGREDIENTS;
 use load::Entry;
 use load::kind::{KindDef, Window};
 use load::roles::{ANTAGONISTS, SERVERS};
-use model::{Arm, Experiment, Role, Workload};
+use model::{Antagonist, Arm, Experiment, Role, Workload};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -34,6 +34,8 @@ pub struct Words {
     pub server: Option<String>,
     /// Antagonists as after `--beside`, in the same form.
     pub beside: Vec<String>,
+    /// Provocations, as after `--provoke`: antagonists of all workloads.
+    pub provoke: Vec<String>,
     /// Options that are keys of a file; `workload.duration` is one of each workload that can have it.
     pub keys: Vec<Key>,
 }
@@ -95,6 +97,20 @@ impl Document {
 pub fn lay_over(experiment: Experiment, keys: &[Key]) -> Result<Experiment, PlanError> {
     let text = Text::from_keys("", keys, &[])?;
     file::lay_over(experiment, &text.text).map_err(|e| text.in_words(e))
+}
+
+/// The experiment with these provocations beside all its workloads.
+pub fn provoke(mut experiment: Experiment, names: &[String]) -> Result<Experiment, PlanError> {
+    let mut table = workload("wakeup");
+    table
+        .inner
+        .extend(names.iter().map(|name| provocation(name)));
+    let read = read_workloads(&[table])?;
+    let provocations: Vec<Antagonist> = read.into_iter().flat_map(|w| w.antagonists).collect();
+    for workload in &mut experiment.workloads {
+        workload.antagonists.extend(provocations.iter().cloned());
+    }
+    Ok(experiment)
 }
 
 /// A workload as after `-w`: `KIND` or `KIND:LOAD,LOAD`.
@@ -183,6 +199,7 @@ fn workloads(words: &Words) -> Result<Vec<Section>, PlanError> {
     }
     let beside = words.beside.iter();
     let beside = beside.map(|text| role("[[workload.antagonist]]", "--beside", text));
+    let beside = beside.chain(words.provoke.iter().map(|name| Ok(provocation(name))));
     let beside: Vec<Section> = beside.collect::<Result<_, _>>()?;
     for table in &mut tables {
         table.inner.extend(beside.iter().cloned());
@@ -289,6 +306,14 @@ fn set_server(tables: &mut [Section], server: &Section) -> Result<(), PlanError>
     }
     asking.for_each(|table| table.inner.push(server.clone()));
     Ok(())
+}
+
+/// The antagonist that a provocation is.
+fn provocation(name: &str) -> Section {
+    Section::new("[[workload.antagonist]]", &format!("--provoke {name}"))
+        .with_key("kind", "provoke")
+        .with_key("name", name)
+        .with_key("what", name)
 }
 
 /// The table of a server or of an antagonist: `KIND`, or `'KIND ARGUMENTS'` as a shell would cut

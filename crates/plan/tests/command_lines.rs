@@ -469,3 +469,33 @@ fn a_deadline_policy_on_some_of_the_cpus_is_refused_before_anything_runs() {
         assert!(said.contains(why), "{arm}: {said}");
     }
 }
+
+#[test]
+fn provocations_are_antagonists_of_guests_and_of_nothing_else() {
+    let provoked = |line: Words| Words {
+        arms: words(&["default", "batch"]),
+        workloads: words(&["wakeup"]),
+        provoke: words(&["affinity", "forks"]),
+        ..line
+    };
+    let (experiment, text) = read(&provoked(guest())).unwrap();
+    let names = |of: &Experiment| -> Vec<String> {
+        let antagonists = of.workloads[0].antagonists.iter();
+        antagonists
+            .map(|antagonist| antagonist.name.clone())
+            .collect()
+    };
+    assert_eq!(names(&experiment), ["affinity", "forks"]);
+    assert!(text.contains("what = \"forks\""), "{text}");
+    let error = read(&provoked(Words::default())).unwrap_err().to_string();
+    assert!(error.contains("`affinity` is for guests only"), "{error}");
+    // An experiment of a file gets them beside what it has.
+    let plain = Words {
+        provoke: Vec::new(),
+        beside: words(&["spinner"]),
+        ..provoked(guest())
+    };
+    let (plain, _) = read(&plain).unwrap();
+    let more = plan::provoke(plain, &words(&["stops"])).unwrap();
+    assert_eq!(names(&more), ["spinner", "stops"]);
+}

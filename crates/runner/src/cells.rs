@@ -6,11 +6,11 @@
 //! verdict alone would have just enough evidence for one comparison and never
 //! enough for many; going on until the call survives costs about 5 % more blocks
 //! (docs/statistics-simulation.md). The A/A arm is judged but never waited for.
-//! Where a load is too much for an arm, goodput decides instead of latency.
+//! Where a load is too much for an arm, goodput decides instead of latency. In a hunt only events decide.
 
 use judge::events::{judge_events, pair_events};
 use judge::{Judged, Looks, Verdict, is_aa, judge_deciding};
-use model::{Experiment, Plan, Trial};
+use model::{DecidedBy, Experiment, Plan, Trial};
 use results::sample::find_unit;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,7 +117,11 @@ impl<'a> Decisions<'a> {
     /// The state of every cell of the plan.
     pub fn cell_states(&self, trials: &[Trial], given_up: &GivenUp) -> Vec<CellState> {
         let mut open = vec![Vec::new(); self.plan.cells.len()];
-        for judged in judge_deciding(self.experiment, self.plan, trials, self.looks) {
+        let judged = match self.experiment.stop.decided_by {
+            DecidedBy::Metrics => judge_deciding(self.experiment, self.plan, trials, self.looks),
+            DecidedBy::Events => Vec::new(),
+        };
+        for judged in judged {
             let waited = self
                 .judged_arms(judged.cell, given_up)
                 .contains(&judged.arm);
@@ -141,7 +145,8 @@ impl<'a> Decisions<'a> {
     ) -> Vec<OpenComparison> {
         let experiment = self.experiment;
         let events = &experiment.observe.events;
-        let deciding = events.iter().filter(|event| event.decides);
+        let all_decide = experiment.stop.decided_by == DecidedBy::Events;
+        let deciding = events.iter().filter(|event| event.decides || all_decide);
         let arms = self.judged_arms(cell, given_up);
         let compared = deciding.flat_map(|event| arms.iter().map(move |arm| (event, *arm)));
         let open = compared.filter_map(|(event, arm)| {

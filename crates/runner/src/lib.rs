@@ -68,11 +68,12 @@ pub enum Event<'a> {
         /// Reason for which its trial does not count.
         why: &'a str,
     },
-    /// The pilot of a cell has ended, whose arms take turns if they can.
-    Piloted {
+    /// Something that holds for all trials of a cell was found before its first block: by a pilot whether its
+    /// arms take turns, or the bound of an event.
+    FoundOut {
         /// Name of the cell.
         cell: &'a str,
-        /// How the cell is measured, in words.
+        /// What was found, in words.
         what: &'a str,
     },
     /// A trial is about to start.
@@ -106,7 +107,7 @@ pub enum Event<'a> {
         /// Times of trial, block and budget, in a sentence.
         what: &'a str,
     },
-    /// An arm never once worked in a cell and is tried no more.
+    /// An arm never once worked in a cell, or was thrown out as often as is enough, and is tried no more.
     GaveUp {
         /// Name of the cell.
         cell: &'a str,

@@ -3,9 +3,11 @@
 mod attempts;
 mod blocks;
 mod boots;
+mod bounds;
 mod budget;
 mod calibration;
 mod capacity;
+mod endings;
 mod options;
 mod pilot;
 mod snapshot;
@@ -15,7 +17,7 @@ mod turns;
 pub use budget::{says_budget_ended, says_of_budget};
 pub use options::{Options, Outcome};
 
-use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
+use crate::cells::{CellState, Decisions, GivenUp, OpenComparison};
 use crate::check::{has_loads_apart, needed_boot};
 use crate::connection::Connection;
 use crate::pool::Member;
@@ -60,7 +62,7 @@ pub fn run_plan(
         beside: None,
         in_use: None,
         last_cell: None,
-        given_up: never_worked(&options.done, experiment.stop.max_attempts),
+        given_up: endings::find_given_up(experiment, &options.done),
         open_comparisons: Vec::new(),
         is_stretched: false,
         pool: options.pool,
@@ -196,7 +198,7 @@ impl<'a> Run<'a> {
     }
 
     fn measure_all(&mut self) -> Result<Outcome, RunError> {
-        match self.find_rates()? && self.run_pilots()? {
+        match self.find_rates()? && self.run_pilots()? && self.find_bounds()? {
             true => self.all_blocks(),
             false => Ok(self.interrupt()),
         }

@@ -44,6 +44,10 @@ pub enum Command {
     /// Measure, judge and report
     #[command(after_help = examples::RUN)]
     Run(Box<RunArgs>),
+    /// Look for rare events, such as ejections: a run that goes on until the rates of its events are told
+    /// apart, with provocations in guests
+    #[command(after_help = examples::HUNT)]
+    Hunt(Box<HuntArgs>),
     /// Measure the baseline against itself: what is called where nothing differs, and
     /// the smallest change that each cell can see
     #[command(after_help = examples::CERTIFY)]
@@ -177,6 +181,9 @@ pub enum Command {
     /// A worker of a native load, started by the load
     #[command(hide = true)]
     Worker,
+    /// A provocation of a hunt, started by the agent of a guest
+    #[command(hide = true)]
+    Provoke { name: String },
     /// Workers that burn and wait beside another load, started by the agent
     #[command(hide = true)]
     Burn {
@@ -224,8 +231,39 @@ pub struct ExperimentArgs {
     /// 1 − the error rate of one comparison: 99%, 0.99 [default: the file's, or 95%]
     #[arg(long, value_name = "FRACTION", value_parser = plan::parse_fraction)]
     pub confidence: Option<f64>,
+    /// A rare event that is counted and compared by its rate, in place of those of the file: ejected,
+    /// 'request > 100ms', 'request > 3 x p99 of the baseline', 'stall > 50ms', failed_request,
+    /// oom_kill, 'kernel_log = REGEX'
+    #[arg(long, value_name = "EVENT")]
+    pub event: Vec<String>,
     #[command(flatten)]
     pub cells: CellArgs,
+    /// Additions of `schedlab hunt`.
+    #[arg(skip)]
+    pub hunt: Option<HuntWords>,
+}
+
+/// Words that make a hunt of an experiment.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct HuntWords {
+    /// Provocations beside every workload, in guests only: hotplug,affinity,nice,forks,cgroups,stops
+    /// (schedlab list provocations)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub provoke: Vec<String>,
+    /// Rate of each --event below which arms are the same, whatever the ratio: 0.1/min
+    #[arg(long, value_name = "RATE", requires = "event")]
+    pub same_below: Option<String>,
+    /// Ratio of rates of each --event within which arms are the same: 1.5
+    #[arg(long, value_name = "RATIO", requires = "event")]
+    pub same_within: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+pub struct HuntArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+    #[command(flatten)]
+    pub hunt: HuntWords,
 }
 
 /// Names of the words that a file takes the place of.
@@ -263,10 +301,6 @@ pub struct WordArgs {
     /// LLC-load-misses,sched:sched_wakeup
     #[arg(long, value_name = "EVENT", value_delimiter = ',')]
     pub perf: Vec<String>,
-    /// A rare event that is counted and compared by its rate: 'request > 100ms', 'stall > 50ms', ejected,
-    /// failed_request, oom_kill, 'kernel_log = REGEX'
-    #[arg(long, value_name = "EVENT")]
-    pub event: Vec<String>,
     /// Run on another machine: ssh:HOST, ssh:USER@HOST, slurm:PARTITION
     #[arg(
         long,
@@ -315,7 +349,7 @@ pub struct WordArgs {
     pub command: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     #[command(flatten)]
     pub experiment: ExperimentArgs,
@@ -521,6 +555,7 @@ pub enum Listing {
     Targets,
     Metrics,
     Collectors,
+    Provocations,
     /// `docs/reference.md`, which `make reference` writes
     #[value(hide = true)]
     Reference,
@@ -565,6 +600,7 @@ impl Command {
                 | Command::Serve { .. }
                 | Command::Worker
                 | Command::Burn { .. }
+                | Command::Provoke { .. }
                 | Command::Spin { .. }
         )
     }

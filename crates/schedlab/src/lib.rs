@@ -140,6 +140,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Bisect(args) => commands::bisect::bisect(args),
         Command::Boot(command) => commands::boot::boot(command),
         Command::BootNext(args) => commands::boot::next(args),
+        Command::Hunt(args) => commands::hunt::hunt(args),
         Command::Certify(args) => commands::certify::certify(args),
         Command::Check(args) => commands::check::check(args),
         Command::Plan(args) => commands::plan::plan(args),
@@ -176,6 +177,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         } => commands::inner_roles::serve_pairs(*port),
         Command::Serve { threads, port, .. } => commands::inner_roles::serve(*threads, *port),
         Command::Worker => commands::inner_roles::worker(),
+        Command::Provoke { name } => commands::inner_roles::provoke(name),
         Command::Burn { company } => commands::inner_roles::burn(company),
         Command::Spin { threads } => commands::inner_roles::spin(*threads),
     }

@@ -146,7 +146,7 @@ impl Display {
                     self.lines.say(&format!("{machine}{line}"));
                 }
             }
-            Event::Piloted { cell, what } => self.lines.say(&format!("{machine}{cell}: {what}")),
+            Event::FoundOut { cell, what } => self.lines.say(&format!("{machine}{cell}: {what}")),
             Event::TooLong { what } => self.lines.say(&format!("{machine}note: {what}")),
             Event::GaveUp { cell, arm, .. } => {
                 self.given_up.insert((*arm).to_owned());

@@ -57,7 +57,14 @@ pub fn overridden(
     args: &ExperimentArgs,
 ) -> Result<Experiment, CliError> {
     args.cells.narrow(&mut experiment)?;
-    let mut experiment = plan::lay_over(experiment, &keys(args))?;
+    let mut keys = keys(args);
+    if let Some(hunt) = &args.hunt {
+        let is_usual = args.event.is_empty() && experiment.observe.events.is_empty();
+        let is_endless = args.budget.is_none() && experiment.stop.budget_ns.is_none();
+        keys.extend(of_hunt(is_usual, is_endless));
+        experiment = plan::provoke(experiment, &hunt.provoke)?;
+    }
+    let mut experiment = plan::lay_over(experiment, &keys)?;
     expose(&mut experiment, &args.expose)?;
     plan::check(&experiment)?;
     Ok(experiment)
@@ -131,8 +138,12 @@ fn words(args: &ExperimentArgs) -> Result<Words, CliError> {
         ("--turn", "workload.turn", json!(words.turn)),
         ("--washout", "workload.washout", json!(words.washout)),
     ];
-    let mut keys = [keys(args), given(options), events(&words.event)].concat();
+    let mut keys = [keys(args), given(options)].concat();
+    if args.hunt.is_some() {
+        keys.extend(of_hunt(args.event.is_empty(), args.budget.is_none()));
+    }
     keys.extend(target_keys(args)?);
+    let provoke = args.hunt.as_ref().map(|hunt| hunt.provoke.clone());
     Ok(Words {
         arms: arms(words)?,
         workloads: words.workloads.clone(),
@@ -141,36 +152,81 @@ fn words(args: &ExperimentArgs) -> Result<Words, CliError> {
         metrics: words.metrics.clone(),
         server: words.server.clone(),
         beside: words.beside.clone(),
+        provoke: provoke.unwrap_or_default(),
         keys,
     })
 }
 
 /// The events as they were typed, as one key.
-fn events(typed: &[String]) -> Vec<Key> {
-    let words: Vec<String> = typed
-        .iter()
-        .map(|event| format!("--event '{event}'"))
-        .collect();
-    let tables: Vec<Value> = typed.iter().map(|event| json!({ "when": event })).collect();
+fn events(args: &ExperimentArgs) -> Vec<Key> {
+    let typed = args.event.iter();
+    let mut words: Vec<String> = typed.map(|event| format!("--event '{event}'")).collect();
+    let hunt = args.hunt.clone().unwrap_or_default();
+    let table = |event: &String| {
+        let mut table = json!({ "when": event });
+        if let Some(below) = &hunt.same_below {
+            table["same-below"] = json!(below);
+        }
+        if let Some(within) = hunt.same_within {
+            table["same-within"] = json!(within);
+        }
+        table
+    };
+    words.extend(
+        hunt.same_below
+            .iter()
+            .map(|below| format!("--same-below {below}")),
+    );
+    words.extend(
+        hunt.same_within
+            .map(|within| format!("--same-within {within}")),
+    );
+    let tables: Vec<Value> = args.event.iter().map(table).collect();
     let key = Key::of_word(&words.join(" "), "event", tables);
-    (!typed.is_empty()).then_some(key).into_iter().collect()
+    (!args.event.is_empty())
+        .then_some(key)
+        .into_iter()
+        .collect()
+}
+
+/// Blocks of a hunt: its events or its budget end it.
+const BLOCKS_OF_HUNT: u32 = 2_000;
+
+/// The keys that make a hunt of a run, with the usual event and the usual budget where nothing else is said.
+fn of_hunt(is_usual: bool, is_endless: bool) -> Vec<Key> {
+    let word = "schedlab hunt";
+    let key = |name, value: Value| Key::of_word(word, name, value);
+    let mut keys = vec![key("stop.decided-by", json!("events"))];
+    if is_usual {
+        keys.push(key("event", json!([{ "when": "ejected" }])));
+    }
+    if is_endless {
+        keys.push(key("stop.budget", json!("1h")));
+    }
+    keys
 }
 
 /// The options that take the place of keys of a file, also of one that was written elsewhere.
 pub fn keys(args: &ExperimentArgs) -> Vec<Key> {
-    given([
+    let blocks = args.hunt.as_ref().map(|_| BLOCKS_OF_HUNT);
+    let options = given([
         ("--aa", "aa", json!(args.aa)),
         ("--trace", "trace", json!(args.trace)),
         ("--seed", "seed", json!(args.seed)),
         ("--budget", "stop.budget", json!(args.budget)),
-        ("--max-blocks", "stop.max-blocks", json!(args.max_blocks)),
+        (
+            "--max-blocks",
+            "stop.max-blocks",
+            json!(args.max_blocks.or(blocks)),
+        ),
         (
             "--smallest-effect",
             "stop.smallest-effect",
             json!(args.smallest_effect),
         ),
         ("--confidence", "stop.confidence", json!(args.confidence)),
-    ])
+    ]);
+    [options, events(args)].concat()
 }
 
 /// The keys of the options that were given.

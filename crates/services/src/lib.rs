@@ -7,9 +7,11 @@ pub mod http;
 pub mod memcached;
 pub mod openloop;
 pub mod programs;
+pub mod provoke;
 pub mod request_names;
 pub mod serve;
 mod spin;
 
+pub use provoke::provoke_main;
 pub use serve::serve_main;
 pub use spin::spin_main;

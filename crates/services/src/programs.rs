@@ -6,6 +6,7 @@ pub mod echo;
 pub mod http_echo;
 pub mod memcached;
 pub mod nginx;
+pub mod provoke;
 pub mod rr;
 pub mod server_command;
 pub mod spinner;

@@ -151,6 +151,7 @@ pub fn thrown_out() -> Scenario {
             When::Latency {
                 log: "request".to_owned(),
                 beyond_ns: 100_000_000,
+                of_baseline: None,
             },
         ),
     ];
@@ -172,12 +173,8 @@ pub fn thrown_out() -> Scenario {
 
 fn event(name: &str, when: When) -> RareEvent {
     RareEvent {
-        name: name.to_owned(),
-        when,
         cluster_ns: 1_000_000,
-        decides: false,
-        same_within: None,
-        same_below_per_sec: None,
+        ..RareEvent::new(name, when)
     }
 }
 

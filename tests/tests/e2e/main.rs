@@ -23,6 +23,7 @@ mod formats;
 mod frames;
 mod gate;
 mod gatling;
+mod hunt;
 mod imports;
 mod json;
 mod kills;

@@ -126,7 +126,7 @@ impl RareEvents {
             ..Happened::default()
         };
         match &event.when {
-            When::Latency { log, beyond_ns } => {
+            When::Latency { log, beyond_ns, .. } => {
                 let late = parsed.late.iter().find(|late| late.log == *log)?;
                 Some(late_requests(late, *beyond_ns))
             }
@@ -216,14 +216,7 @@ mod tests {
     use ::tests::tree;
 
     fn event(name: &str, when: When) -> RareEvent {
-        RareEvent {
-            name: name.to_owned(),
-            when,
-            cluster_ns: 0,
-            decides: false,
-            same_within: None,
-            same_below_per_sec: None,
-        }
+        RareEvent::new(name, when)
     }
 
     const TIMES: Times = Times {
@@ -236,6 +229,7 @@ mod tests {
         When::Latency {
             log: "request".to_owned(),
             beyond_ns,
+            of_baseline: None,
         }
     }
 

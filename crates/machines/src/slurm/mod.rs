@@ -59,6 +59,7 @@ const CAN: Can = Can {
     apart: false,
     here: false,
     programs_of_here: false,
+    is_guest: false,
     reset: Reset::None,
 };
 

@@ -46,5 +46,6 @@ const CAN: Can = Can {
     apart: true,
     here: false,
     programs_of_here: false,
+    is_guest: false,
     reset: Reset::None,
 };

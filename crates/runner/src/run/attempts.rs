@@ -1,6 +1,6 @@
 //! The attempts at a place of the plan: each measures, is proven, and is stored.
 
-use super::{Run, turns};
+use super::{Run, bounds, turns};
 use crate::connection::{Connection, with_last_lines};
 use crate::controller_load::Apart;
 use crate::same_machine;
@@ -45,7 +45,7 @@ impl<'a> Run<'a> {
             }
             if self.trials.last().is_some_and(Trial::is_ok) {
                 self.say_if_too_long();
-                return Ok(true);
+                return Ok(self.follow_end(place));
             }
             if self.is_hopeless(place) {
                 break;
@@ -266,11 +266,12 @@ impl<'a> Run<'a> {
         };
         let arm = &self.experiment.arms[place.arm];
         let load = cell.load.offered_load(&calibration);
+        let observe = bounds::with_bounds(&self.experiment.observe, &calibration);
         Ok(Some(TrialSpec {
             calibration,
             label: format!("{} b{} {}", cell.name, place.block, arm.name),
             seed: schedule::trial_seed(self.plan.seed, place),
-            observe: self.experiment.observe.clone(),
+            observe,
             turns: self.turn_lengths(place.cell).and_then(|lengths| {
                 schedule::plan_turns(self.experiment, self.plan, place, lengths)
             }),

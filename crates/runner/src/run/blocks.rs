@@ -110,15 +110,20 @@ impl Run<'_> {
     /// Leaves the machine alone for as long as the experiment says; `false` when interrupted.
     fn pause(&mut self) -> bool {
         let pause_ns = self.experiment.pause_ns;
-        if pause_ns == 0 {
-            return true;
-        }
         let step = format!(
             "pausing for {} before the next cell",
             format_duration_ns(pause_ns)
         );
-        (self.sink)(Event::Step { step: &step });
-        let until = Instant::now() + Duration::from_nanos(pause_ns);
+        self.rest_for(Duration::from_nanos(pause_ns), &step)
+    }
+
+    /// Leaves the machine alone for so long; `false` when interrupted.
+    pub(super) fn rest_for(&mut self, rest: Duration, step: &str) -> bool {
+        if rest.is_zero() {
+            return true;
+        }
+        (self.sink)(Event::Step { step });
+        let until = Instant::now() + rest;
         while !self.interrupted.load(Ordering::Relaxed) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -163,6 +163,14 @@ impl Run<'_> {
     /// A trial of the baseline that no block has.
     pub(super) fn run_aside(&mut self, search: &Search, load: Load) -> Result<Aside, RunError> {
         let end = self.trial_aside(search, load);
+        self.read_aside(end)
+    }
+
+    /// The end of such a trial, for whoever looks at its figures.
+    pub(super) fn read_aside(
+        &mut self,
+        end: Result<TrialEnd, RunError>,
+    ) -> Result<Aside, RunError> {
         Ok(match self.ended_aside(end)? {
             TrialEnd::Interrupted => Aside::Interrupted,
             TrialEnd::Result { result, files, .. } => Aside::Result(result, files),
@@ -191,20 +199,25 @@ impl Run<'_> {
         })
     }
 
-    /// The trial itself, on a machine that no trial of the plan gets where the target resets.
-    fn trial_aside(&mut self, search: &Search, load: Load) -> Result<TrialEnd, RunError> {
-        let experiment = self.experiment;
-        let baseline = &experiment.arms[experiment.baseline];
-        let (boot, workload) = (
-            needed_boot(baseline),
-            &experiment.workloads[search.workload],
-        );
+    /// The machine of the baseline, which no trial of the plan gets where the target resets.
+    pub(super) fn open_aside(&mut self, workload: usize) -> Result<(), RunError> {
+        let boot = needed_boot(&self.experiment.arms[self.experiment.baseline]);
+        let workload = &self.experiment.workloads[workload];
         if self.connection.is_none() || self.in_use.as_ref() != Some(&(boot.clone(), 0)) {
             self.open(&boot, 0)?;
         }
         if self.is_apart(workload) && self.beside.is_none() {
             self.open_controller()?;
         }
+        Ok(())
+    }
+
+    /// The trial itself.
+    fn trial_aside(&mut self, search: &Search, load: Load) -> Result<TrialEnd, RunError> {
+        let experiment = self.experiment;
+        let baseline = &experiment.arms[experiment.baseline];
+        let workload = &experiment.workloads[search.workload];
+        self.open_aside(search.workload)?;
         let time_limit_ns = match load {
             Load::MaxRate(slo) => schedule::search_limit_ns(workload, &slo),
             _ => workload.time_limit_ns,

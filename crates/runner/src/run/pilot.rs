@@ -115,7 +115,7 @@ impl Run<'_> {
             ),
             Err(why) => format!("each trial is a process of its own, since {why}"),
         };
-        (self.sink)(Event::Piloted { cell, what: &what });
+        (self.sink)(Event::FoundOut { cell, what: &what });
         if chosen.is_err() {
             self.writer.add_warnings(vec![Warning {
                 severity: Severity::Note,

@@ -7,6 +7,7 @@ mod apart;
 mod between;
 mod calibrations;
 mod capacity;
+mod events;
 mod kernels;
 mod pilots;
 mod place;

@@ -84,7 +84,7 @@ pub struct PackArgs {
 }
 
 /// Limits of an unpacked capsule.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct UnpackArgs {
     /// Most that a capsule may unpack to; a sixteenth of it for one file
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = plan::parse_size)]

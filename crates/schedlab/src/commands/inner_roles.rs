@@ -78,6 +78,11 @@ pub fn burn(company: &str) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+pub fn provoke(name: &str) -> Result<ExitCode, CliError> {
+    services::provoke_main(name).map_err(CliError::internal)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub fn spin(threads: u32) -> Result<ExitCode, CliError> {
     services::spin_main(threads).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)

@@ -109,6 +109,11 @@ fn groups(what: Listing) -> Vec<Group> {
             let all = all.map(|c| Entry::new(c.name, c.text, "name"));
             vec![group("collectors", None, 12, all.collect())]
         }
+        Listing::Provocations => {
+            let all = services::provoke::PROVOCATIONS.iter();
+            let all = all.map(|p| Entry::new(p.name, p.text, "name"));
+            vec![group("provocations", None, 19, all.collect())]
+        }
         Listing::Metrics => metrics(),
         Listing::Reference => Vec::new(),
     }

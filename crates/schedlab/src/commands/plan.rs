@@ -113,21 +113,27 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
         },
         format_duration_ns(most)
     );
-    print_time_of_events(experiment, plan, block);
+    if let Some(times) = describe_time_of_events(experiment, plan) {
+        say!("an event that only one arm has is called after about {times}");
+    }
 }
 
-/// Prints how long a call on rare events is likely to take, by their rate.
-fn print_time_of_events(experiment: &Experiment, plan: &Plan, block_ns: u64) {
+/// Time that a call on rare events is likely to take, by their rate; `None` where there are none, or where nobody
+/// knows how long a window is.
+pub fn describe_time_of_events(experiment: &Experiment, plan: &Plan) -> Option<String> {
     let workload = plan
         .cells
         .first()
         .map(|cell| &experiment.workloads[cell.workload]);
     let window_ns = workload.map_or(0, |workload| workload.duration_ns);
     if experiment.observe.events.is_empty() || window_ns == 0 {
-        return;
+        return None;
     }
-    let times = report::describe_time_to_call(window_ns, block_ns, experiment.stop.confidence);
-    say!("an event that only one arm has is called after about {times}");
+    let block_ns = schedule::block_ns(experiment, plan);
+    let confidence = experiment.stop.confidence;
+    Some(report::describe_time_to_call(
+        window_ns, block_ns, confidence,
+    ))
 }
 
 /// Prints what a block does beside its trials, and what that costs.

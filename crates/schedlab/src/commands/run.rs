@@ -38,6 +38,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
             None => read_measurable(&args.experiment)?,
         }),
     };
+    if let Some(wanted) = wanted.as_ref().filter(|_| !args.quiet)
+        && args.experiment.hunt.is_some()
+    {
+        super::hunt::note_time(&wanted.experiment);
+    }
     // Before anything of it is read.
     let mut held = match &args.resume {
         Some(dir) => Some(take_results(dir, args.wait, &interrupted)?),

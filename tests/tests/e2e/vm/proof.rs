@@ -3,7 +3,7 @@
 //! `make test` builds sched/scx_faulty first, a scheduler that fails in a chosen way.
 
 use super::guests::{KERNEL, experiment, fact, of, trials};
-use results::StoredTrial;
+use results::{ResultSet, StoredTrial};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -348,4 +348,34 @@ fn an_ejection_that_is_counted_is_an_outcome_and_the_next_trial_attaches_again()
     assert_eq!((of_default.count(), of_default.ended_window), (0, false));
     let said = stdout(&bench.run(&["verify", "out"]));
     assert!(said.contains("proves the arm in all"), "{said}");
+}
+
+#[test]
+fn a_hunt_provokes_in_its_guest_and_ends_where_an_arm_was_thrown_out_often_enough() {
+    if let Some(why) = no_faulty_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let event = "[[event]]\nname = \"thrown out\"\nwhen = \"ejected\"\nat-most = 1\n";
+    let arms = arm("thrown", "error:8", "");
+    let text = format!("{event}{}", experiment(&arms, "sleep 12"));
+    let text = text.replace("max-attempts = 1", "max-attempts = 2");
+    let file = bench.file("x.toml", &text);
+    let hunt = ["hunt", &file, "-o", "out", "--provoke", "affinity,cgroups"];
+    let said = stdout(&bench.run(&hunt));
+    let results = ResultSet::read(&bench.path("out")).expect("readable");
+    // Without the end there would be two thousand blocks.
+    assert_eq!(results.experiment.stop.max_blocks, 2_000);
+    let counted = results.trials.iter().filter(|stored| stored.trial.is_ok());
+    let counted: Vec<&str> = counted.map(|stored| stored.trial.arm.as_str()).collect();
+    assert_eq!(counted.len(), 2, "{said}");
+    let of_default = &of(&results.trials, "eevdf").trial.result;
+    let beside = of_default.metrics.iter().map(|m| m.metric.as_str());
+    let beside: Vec<&str> = beside.filter(|name| name.contains("antagonist")).collect();
+    assert!(!beside.is_empty(), "{:?}", of_default.metrics);
+    let thrown = results.trials.iter().map(|stored| &stored.trial);
+    let thrown = thrown.filter(|trial| trial.arm == "thrown" && trial.is_ok());
+    let events = thrown.filter_map(|trial| trial.find_event("thrown out"));
+    assert_eq!(events.map(|event| event.count()).sum::<u64>(), 1, "{said}");
 }
