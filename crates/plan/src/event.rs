@@ -5,7 +5,7 @@ use crate::event_bound::{check_rule, parse_rule};
 use ::load::KINDS;
 use ::load::KindDef;
 use ::load::units::{Duration, parse_duration};
-use model::{DecidedBy, Experiment, Load, Place, RareEvent, When, Workload};
+use model::{DecidedBy, Experiment, Load, RareEvent, When, Workload};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use toml::Spanned;
@@ -253,9 +253,7 @@ pub(crate) fn check_events(experiment: &Experiment) -> Result<(), PlanError> {
 
 fn check_event(experiment: &Experiment, event: &RareEvent) -> Result<(), PlanError> {
     let has_scheduler = experiment.arms.iter().any(|arm| arm.scheduler.is_some());
-    let is_apart = ::machines::find_abilities(&experiment.target)?.apart;
     for workload in &experiment.workloads {
-        let on_controller = is_apart && workload.load_on == Place::Controller;
         match &event.when {
             When::Ejected | When::ErrorExit if !has_scheduler => {
                 let what = format!(
@@ -267,54 +265,39 @@ fn check_event(experiment: &Experiment, event: &RareEvent) -> Result<(), PlanErr
                 );
             }
             When::Latency { log, .. } => {
-                check_latency(workload, event, log, on_controller)?;
+                check_latency(workload, event, log)?;
                 check_rule(workload, event)?;
             }
-            When::FailedRequest => check_failures(workload, event, on_controller)?,
+            When::FailedRequest => check_failures(workload, event)?,
             _ => {}
         }
     }
     Ok(())
 }
 
-fn check_latency(
-    workload: &Workload,
-    event: &RareEvent,
-    log: &str,
-    on_controller: bool,
-) -> Result<(), PlanError> {
+fn check_latency(workload: &Workload, event: &RareEvent, log: &str) -> Result<(), PlanError> {
     let driver = ::load::driver(&workload.kind);
     let tells = driver.map_or(true, |driver| driver.tells_worst())
         && ::load::kind::find(workload.kind.name()).is_some_and(|def| def.watched.contains(&log));
     let searches = workload.loads.iter().any(|l| matches!(l, Load::MaxRate(_)));
-    if tells && !searches && !on_controller {
+    if tells && !searches {
         return Ok(());
     }
     let kinds = KINDS.iter().filter(|def| def.watched.contains(&log));
     let kinds: Vec<&str> = kinds.map(|def| def.name).collect();
-    let what = match on_controller {
-        true => format!(
-            "event `{}`: the load of `{}` runs on the controller, where no events are counted",
-            event.name, workload.name
-        ),
-        false => format!(
-            "event `{}`: the workload `{}` does not say when a latency `{log}` was too long",
-            event.name, workload.name
-        ),
-    };
+    let what = format!(
+        "event `{}`: the workload `{}` does not say when a latency `{log}` was too long",
+        event.name, workload.name
+    );
     Err(PlanError::new(what).with_help(format!(
         "leave it out, or use a fixed load of one of {}",
         kinds.join(", ")
     )))
 }
 
-fn check_failures(
-    workload: &Workload,
-    event: &RareEvent,
-    on_controller: bool,
-) -> Result<(), PlanError> {
+fn check_failures(workload: &Workload, event: &RareEvent) -> Result<(), PlanError> {
     let counts = |def: &KindDef| def.metrics.iter().any(|metric| metric.name == FAILED);
-    if ::load::kind::find(workload.kind.name()).is_some_and(counts) && !on_controller {
+    if ::load::kind::find(workload.kind.name()).is_some_and(counts) {
         return Ok(());
     }
     let kinds: Vec<&str> = KINDS
@@ -327,7 +310,7 @@ fn check_failures(
         event.name, workload.name
     );
     Err(PlanError::new(what).with_help(format!(
-        "leave it out, or use a load on the target of one of {}",
+        "leave it out, or use a load of one of {}",
         kinds.join(", ")
     )))
 }

@@ -5,8 +5,8 @@ use crate::connection::{Connection, LOOK, Patience, out_of_turn};
 use crate::trial::{Cut, Ended, UnderWay, make_request, only_result};
 use machines::TargetError;
 use model::{
-    Arm, Listening, Measurement, Observe, Part, Reply, Request, TrialResult, TrialSpec, TrialState,
-    Warning,
+    Arm, Happened, Listening, Measurement, Observe, Part, RareEvent, Reply, Request, TrialResult,
+    TrialSpec, TrialState, Warning, When,
 };
 use std::time::{Duration, Instant};
 
@@ -104,12 +104,29 @@ fn of_load(spec: TrialSpec, services: Vec<Listening>) -> TrialSpec {
         },
         observe: Observe {
             perf: spec.observe.perf,
+            events: of_requests(spec.observe.events),
             ..Observe::nothing()
         },
         // It starts when the services serve.
         rest_ns: 0,
         ..spec
     }
+}
+
+/// The events that the load tells. All others happen on the target.
+fn of_requests(mut events: Vec<RareEvent>) -> Vec<RareEvent> {
+    events.retain(|event| matches!(event.when, When::Latency { .. } | When::FailedRequest));
+    events
+}
+
+/// An event of the load, which counts from its own start, by the clock of the other part: both have the same
+/// window.
+fn in_time_of(window_start_ns: u64, load_window_start_ns: u64, mut happened: Happened) -> Happened {
+    for at_ns in &mut happened.at_ns {
+        let within = at_ns.saturating_sub(load_window_start_ns);
+        *at_ns = window_start_ns.saturating_add(within);
+    }
+    happened
 }
 
 /// One result of both parts. The proof and the window are the target's, and so is a figure
@@ -129,9 +146,18 @@ fn joined(beside: TrialResult, load: TrialResult) -> TrialResult {
         what: here(warning.what),
         ..warning
     });
+    let opened_ns = beside.window_start_ns;
+    let of_requests = load.events.into_iter();
+    let of_requests =
+        of_requests.map(|happened| in_time_of(opened_ns, load.window_start_ns, happened));
+    let events: Vec<Happened> = beside.events.into_iter().chain(of_requests).collect();
     TrialResult {
         state,
         elapsed_ns: beside.elapsed_ns,
+        events: match counts {
+            true => events,
+            false => Vec::new(),
+        },
         metrics: match counts {
             true => of_load.into_iter().chain(beside.metrics).collect(),
             false => Vec::new(),

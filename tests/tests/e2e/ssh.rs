@@ -401,13 +401,22 @@ fn a_load_on_the_controller_reaches_the_service_through_ssh() {
                     metrics = [\"request_p50\"]\n\
                     duration = \"500ms\"\nwarmup = \"100ms\"\n[workload.server]\nkind = \"echo\"";
     let file = experiment(&bench, &sshd, "", workload);
-    let run = bench.run(&["run", &file, "-o", "out", "--max-blocks", "1", "--wait"]);
+    let words = ["run", &file, "-o", "out", "--max-blocks", "1", "--wait"];
+    // No request takes less than a nanosecond.
+    let run = bench.run(&[&words[..], &["--event", "request > 1ns"]].concat());
     expect_code(&run, 0);
     // A busy machine may make a trial void, which is repeated.
     let trials = trials(&bench);
-    let figures = trials.iter().filter(|trial| trial.is_ok());
-    let mut figures = figures.flat_map(|trial| &trial.result.metrics);
+    let counting: Vec<_> = trials.iter().filter(|trial| trial.is_ok()).collect();
+    let mut figures = counting.iter().flat_map(|trial| &trial.result.metrics);
     assert!(figures.any(|m| m.metric == "request_p50"), "{trials:?}");
+    for trial in counting {
+        let late = trial.find_event("request > 1ns").expect("counted here");
+        assert!(late.count() > 0, "{late:?}");
+        assert_eq!(Some(late.count()), late.requests);
+        let first = late.at_ns[0];
+        assert!(first >= trial.result.window_start_ns, "{late:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::place::{Place, experiment, took, wobble};
 use machines::fake::{FakeTarget, Fate};
-use model::{Better, Measurement, Part, Trial, TrialSpec};
+use model::{Better, Happened, Measurement, Part, RareEvent, Trial, TrialSpec, When};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,4 +110,49 @@ fn a_port_that_somebody_took_voids_its_trial_and_not_the_run() {
     let why = void[0].result.state.why().unwrap();
     assert!(why.starts_with("forward ports of: the fake: "), "{why}");
     assert!(trials.iter().filter(|t| t.is_ok()).count() >= 6);
+}
+
+/// Each event once, 30 ns after the window opened by the clock of whoever counted it.
+fn counted(spec: &TrialSpec) -> Vec<Happened> {
+    let happened = |event: &RareEvent| Happened {
+        name: event.name.clone(),
+        exposure_ns: 1_000_000_000,
+        at_ns: vec![30],
+        ..Happened::default()
+    };
+    spec.observe.events.iter().map(happened).collect()
+}
+
+#[test]
+fn a_load_on_the_controller_tells_of_its_requests_and_the_target_of_all_else() {
+    let mut experiment = experiment(&["default", "slow"]);
+    experiment.workloads[0].load_on = model::Place::Controller;
+    let late = When::Latency {
+        log: "request".to_owned(),
+        beyond_ns: 5,
+        of_baseline: None,
+    };
+    experiment.observe.events = vec![
+        RareEvent::new("late", late),
+        RareEvent::new("killed", When::OomKill),
+    ];
+    let place = Place::new(experiment);
+    let mut target = FakeTarget::new(steal);
+    target.can.apart = true;
+    // The target is told of all, and has no requests.
+    target.happened = |spec| {
+        let mut own = counted(spec);
+        own.retain(|happened| happened.name == "killed");
+        own
+    };
+    let mut load = FakeTarget::new(|spec: &TrialSpec| took(wobble(spec.seed)));
+    load.happened = counted;
+    let outcome = place.run_beside(target, Some(load), place.writer(), Vec::new(), |_, _| {});
+    outcome.unwrap();
+    for trial in place.trials() {
+        let events = trial.result.events.iter();
+        let names: Vec<&str> = events.map(|happened| happened.name.as_str()).collect();
+        assert_eq!(names, ["killed", "late"]);
+        assert_eq!(trial.find_event("late").unwrap().at_ns, [30]);
+    }
 }
