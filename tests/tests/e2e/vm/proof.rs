@@ -358,9 +358,9 @@ fn a_hunt_provokes_in_its_guest_and_ends_where_an_arm_was_thrown_out_often_enoug
     let _turn = beside_others();
     let bench = Bench::default();
     let event = "[[event]]\nname = \"thrown out\"\nwhen = \"ejected\"\nat-most = 1\n";
-    let arms = arm("thrown", "error:8", "");
-    let text = format!("{event}{}", experiment(&arms, "sleep 12"));
-    let text = text.replace("max-attempts = 1", "max-attempts = 2");
+    let arms = arm("thrown", "error:6", "");
+    let text = format!("{event}{}", experiment(&arms, "sleep 9"));
+    let text = text.replace("max-attempts = 1", "max-attempts = 3");
     let file = bench.file("x.toml", &text);
     let hunt = ["hunt", &file, "-o", "out", "--provoke", "affinity,cgroups"];
     let said = stdout(&bench.run(&hunt));
