@@ -103,3 +103,18 @@ fn what_is_only_good_to_know_is_no_warning() {
         assert!(!said.contains("Warnings"), "{said}");
     }
 }
+
+#[test]
+fn a_run_that_decided_nothing_shows_figures_of_each_of_its_many_cells() {
+    let results = results_of(&synthetic::few_blocks(1));
+    let mut table = Table::from_results(&results);
+    let cell = table.cells[0].clone();
+    table.cells = vec![cell; 15];
+    let said = text(&table, &results, 100, false);
+    let heads = said
+        .lines()
+        .filter(|line| line.contains("(against default)"));
+    assert_eq!(heads.count(), table.cells.len(), "{said}");
+    let all = "All 30 comparisons are the same or unknown; 24 are shown.";
+    assert!(said.contains(all), "{said}");
+}

@@ -31,9 +31,9 @@ impl Page {
     }
 
     fn deciding(&mut self, table: &Table) {
-        let deciding = table.all_comparisons().filter(|c| c.deciding && !c.aa);
-        let all = deciding.count();
-        let is_shown = |c: &&Comparison| !c.aa && (all <= MOST_DECIDING || c.verdict.is_call());
+        let all = deciding_of(table).count();
+        let chosen = chosen_comparisons(table);
+        let is_shown = |c: &&Comparison| chosen.iter().any(|shown| std::ptr::eq(*shown, *c));
         let mut shown = 0;
         for cell in table.cells.iter().filter(|cell| !cell.is_empty()) {
             if table.across.sequential.is_some() {
@@ -52,10 +52,15 @@ impl Page {
         }
         if shown < all {
             self.line("");
-            let more = format!(
-                "{} of {all} comparisons are the same or unknown.",
-                all - shown
-            );
+            let more = match deciding_of(table).any(|c| c.verdict.is_call()) {
+                true => format!(
+                    "{} of {all} comparisons are the same or unknown.",
+                    all - shown
+                ),
+                false => {
+                    format!("All {all} comparisons are the same or unknown; {shown} are shown.")
+                }
+            };
             self.wrapped(&more, 0, 2);
         }
     }
@@ -126,6 +131,34 @@ impl Page {
         self.wrapped(&said.join(" "), 0, 0);
         self.star(table);
     }
+}
+
+fn deciding_of(table: &Table) -> impl Iterator<Item = &Comparison> {
+    table.all_comparisons().filter(|c| c.deciding && !c.aa)
+}
+
+/// The deciding comparisons that are shown: all of a few; of many the calls, and where nothing is called
+/// some of each cell, for a run that decided nothing has measured something, too.
+fn chosen_comparisons(table: &Table) -> Vec<&Comparison> {
+    let all: Vec<&Comparison> = deciding_of(table).collect();
+    if all.len() <= MOST_DECIDING {
+        return all;
+    }
+    let calls = all.iter().copied().filter(|c| c.verdict.is_call());
+    let calls: Vec<&Comparison> = calls.collect();
+    if !calls.is_empty() {
+        return calls;
+    }
+    let cells = table.cells.iter().enumerate();
+    let mut by_turn: Vec<(usize, usize, &Comparison)> = cells
+        .flat_map(|(index, cell)| {
+            let here = cell.deciding_comparisons().filter(|c| !c.aa);
+            here.enumerate().map(move |(turn, c)| (turn, index, c))
+        })
+        .collect();
+    by_turn.sort_by_key(|(turn, cell, _)| (*turn, *cell));
+    let chosen = by_turn.into_iter().take(MOST_DECIDING);
+    chosen.map(|(.., comparison)| comparison).collect()
 }
 
 /// `request_p50 +72.4%`, with arm and cell where there are several.
