@@ -68,8 +68,8 @@ pub enum Event<'a> {
         /// Reason for which its trial does not count.
         why: &'a str,
     },
-    /// Something that holds for all trials of a cell was found before its first block: by a pilot whether its
-    /// arms take turns, or the bound of an event.
+    /// Something holds for a cell from now on: by a pilot whether its arms take turns, the bound of an event, or
+    /// that an arm was thrown out often enough.
     FoundOut {
         /// Name of the cell.
         cell: &'a str,
@@ -107,7 +107,7 @@ pub enum Event<'a> {
         /// Times of trial, block and budget, in a sentence.
         what: &'a str,
     },
-    /// An arm never once worked in a cell, or was thrown out as often as is enough, and is tried no more.
+    /// An arm never once worked in a cell and is tried no more.
     GaveUp {
         /// Name of the cell.
         cell: &'a str,

@@ -5,6 +5,7 @@ mod boot;
 mod cells;
 mod choices;
 mod gate;
+mod hunt;
 mod installation;
 mod merge;
 mod results;
@@ -14,6 +15,7 @@ pub use bisect::BisectArgs;
 pub use boot::{BootCommand, BootNextArgs, BootStart, BootStep};
 pub use cells::CellArgs;
 pub use gate::{GateArgs, GateFormat};
+pub use hunt::{HuntArgs, HuntWords};
 pub use installation::{
     SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand,
 };
@@ -241,29 +243,6 @@ pub struct ExperimentArgs {
     /// Additions of `schedlab hunt`.
     #[arg(skip)]
     pub hunt: Option<HuntWords>,
-}
-
-/// Words that make a hunt of an experiment.
-#[derive(Debug, Clone, Default, PartialEq, Args)]
-pub struct HuntWords {
-    /// Provocations beside every workload, in guests only: hotplug,affinity,nice,forks,cgroups,stops
-    /// (schedlab list provocations)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub provoke: Vec<String>,
-    /// Rate of each --event below which arms are the same, whatever the ratio: 0.1/min
-    #[arg(long, value_name = "RATE", requires = "event")]
-    pub same_below: Option<String>,
-    /// Ratio of rates of each --event within which arms are the same: 1.5
-    #[arg(long, value_name = "RATIO", requires = "event")]
-    pub same_within: Option<f64>,
-}
-
-#[derive(Debug, Args)]
-pub struct HuntArgs {
-    #[command(flatten)]
-    pub run: RunArgs,
-    #[command(flatten)]
-    pub hunt: HuntWords,
 }
 
 /// Names of the words that a file takes the place of.

@@ -45,7 +45,7 @@ impl<'a> Run<'a> {
             }
             if self.trials.last().is_some_and(Trial::is_ok) {
                 self.say_if_too_long();
-                return Ok(self.follow_end(place));
+                return self.follow_end(place);
             }
             if self.is_hopeless(place) {
                 break;

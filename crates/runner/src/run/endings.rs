@@ -2,9 +2,9 @@
 //! again, and an arm that was thrown out often enough is attached no more.
 
 use super::Run;
-use crate::Event;
 use crate::cells::{GivenUp, never_worked};
-use model::{Experiment, PlannedTrial, RareEvent, Trial, format_duration_ns};
+use crate::{Event, RunError};
+use model::{Experiment, PlannedTrial, RareEvent, Severity, Trial, Warning, format_duration_ns};
 use std::time::Duration;
 
 /// Arms that are measured no more in a cell: those that never worked, and those with enough ends.
@@ -41,33 +41,45 @@ fn has_ended(trial: &Trial, event: &RareEvent) -> bool {
 impl Run<'_> {
     /// After a trial that counts: lets the machine rest where its window was ended, and leaves an arm alone with
     /// which that has happened often enough. `false` when interrupted.
-    pub(super) fn follow_end(&mut self, place: &PlannedTrial) -> bool {
+    pub(super) fn follow_end(&mut self, place: &PlannedTrial) -> Result<bool, RunError> {
         let Some(last) = self.trials.last() else {
-            return true;
+            return Ok(true);
         };
         let mut events = self.experiment.observe.events.iter();
         let Some(event) = events.find(|event| has_ended(last, event)) else {
-            return true;
+            return Ok(true);
         };
         let here = (place.cell, place.arm);
         if let Some(enough) = has_enough(self.experiment, &self.trials, here) {
-            let why = format!(
-                "{} {} times, which is enough: at-most",
-                enough.name,
-                enough.at_most.unwrap_or_default()
-            );
-            (self.sink)(Event::GaveUp {
-                cell: &self.plan.cells[place.cell].name,
-                arm: &self.experiment.arms[place.arm].name,
-                why: &why,
-            });
             self.given_up.insert(here);
+            self.say_enough(here, enough)?;
         }
         let rest = Duration::from_nanos(event.cool_down_ns);
         let step = format!(
             "resting for {} after an end of the scheduler",
             format_duration_ns(event.cool_down_ns)
         );
-        self.rest_for(rest, &step)
+        Ok(self.rest_for(rest, &step))
+    }
+
+    /// Says in the results why an arm has no further trials.
+    fn say_enough(
+        &mut self,
+        (cell, arm): (usize, usize),
+        event: &RareEvent,
+    ) -> Result<(), RunError> {
+        let cell = &self.plan.cells[cell].name;
+        let what = format!(
+            "{} is measured no more: {} {} times",
+            self.experiment.arms[arm].name,
+            event.name,
+            event.at_most.unwrap_or_default()
+        );
+        (self.sink)(Event::FoundOut { cell, what: &what });
+        Ok(self.writer.add_warnings(vec![Warning {
+            severity: Severity::Note,
+            what: format!("{cell}: {what}."),
+            remedy: "`at-most` of the event says after how many".to_owned(),
+        }])?)
     }
 }

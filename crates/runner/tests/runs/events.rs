@@ -52,13 +52,17 @@ fn an_arm_that_was_thrown_out_often_enough_is_attached_no_more() {
     let place = Place::new(limited);
     let mut said = Vec::new();
     let outcome = place.run_with(target(), place.writer(), Vec::new(), |event, _| {
-        if let Event::GaveUp { arm, why, .. } = event {
-            said.push(format!("{arm}: {why}"));
+        if let Event::FoundOut { what, .. } = event {
+            said.push((*what).to_owned());
         }
     });
     assert_eq!(outcome.unwrap(), Outcome::Done);
     assert_eq!(count(&place.trials(), "thrown"), 2);
-    assert_eq!(said, ["thrown: ejected 2 times, which is enough: at-most"]);
+    assert_eq!(said, ["thrown is measured no more: ejected 2 times"]);
+    assert!(
+        warnings(&place)[0].contains(&said[0]),
+        "it is in the results"
+    );
     // A resume knows it.
     place.resume(target()).unwrap();
     assert_eq!(count(&place.trials(), "thrown"), 2);
