@@ -81,6 +81,20 @@ pub const COMMANDS: &[Command] = &[
         &[0, 1, 2, 4],
     ),
     command(
+        "recommend",
+        Kind::Results,
+        &["recommend", "input"],
+        PLAIN,
+        &[0, 1, 2, 4],
+    ),
+    command(
+        "recommend-of-two",
+        Kind::Results,
+        &["recommend", HONEST, "input", "--weigh=wakeup=2,hackbench=1"],
+        PLAIN,
+        &[0, 1, 2, 4],
+    ),
+    command(
         "gate",
         Kind::Results,
         &["gate", HONEST, "input"],

@@ -15,6 +15,8 @@
 mod events;
 mod machine;
 mod protocol;
+mod race;
+mod regret;
 mod reports;
 mod studies;
 mod table;

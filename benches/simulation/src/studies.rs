@@ -3,6 +3,8 @@
 use crate::events;
 use crate::machine::Noise;
 use crate::protocol::Protocol;
+use crate::race;
+use crate::regret;
 use crate::reports::many_cells;
 use crate::table::{Table, percent, whole_percent};
 use crate::tally::{Case, Tally};
@@ -23,7 +25,7 @@ impl Setup {
 type Study = fn(&Setup) -> Table;
 
 /// All studies by name, in the order of the document.
-pub const ALL: [(&str, Study); 9] = [
+pub const ALL: [(&str, Study); 11] = [
     ("false-calls", false_calls),
     ("broken-assumptions", broken_assumptions),
     ("stopping", stopping),
@@ -33,6 +35,8 @@ pub const ALL: [(&str, Study); 9] = [
     ("turns", turns::study),
     ("events-of-equal-arms", events::study_equal_arms),
     ("events-at-ratios", events::study_ratios),
+    ("races", race::races),
+    ("recommendations", regret::recommendations),
 ];
 
 /// Standard deviations of a pair's log-ratio.

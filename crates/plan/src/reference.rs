@@ -34,7 +34,7 @@ fn no_keys() -> Vec<KeyDef> {
 
 /// All tables but those of a target and the keys of one kind of workload, server or antagonist.
 pub const TABLES: &[TableDef] = &[
-    EXPERIMENT, STOP, EVENT, ARM, POLICY, WORKLOAD, LOADS, CLIENT, SERVER, SERVICE, READY,
+    EXPERIMENT, STOP, TUNE, EVENT, ARM, POLICY, WORKLOAD, LOADS, CLIENT, SERVER, SERVICE, READY,
     ANTAGONIST, ROLE, PLACEMENT,
 ];
 
@@ -100,6 +100,7 @@ const EXPERIMENT: TableDef = TableDef {
              down and writes what is left.",
         ),
         KeyDef::new("stop", "table", "", "Rule that ends the run."),
+        KeyDef::new("tune", "table", "", "What `schedlab tune` varies."),
         KeyDef::new(
             "event",
             "list of tables",
@@ -236,6 +237,18 @@ const STOP: TableDef = TableDef {
     more: no_keys,
 };
 
+const TUNE: TableDef = TableDef {
+    header: "[tune]",
+    text: "What `schedlab tune` varies; a run passes over it.",
+    keys: &[KeyDef::new(
+        "vary",
+        "list of texts",
+        "",
+        "Keys of arms with their values, as `--vary` has them: `slice=0.1ms..10ms log`.",
+    )],
+    more: no_keys,
+};
+
 const ARM: TableDef = TableDef {
     header: "[[arm]]",
     text: "One side of the comparison. An arm without changes runs the machine as it is.",
@@ -298,7 +311,7 @@ const POLICY: TableDef = TableDef {
 mod tests {
     use super::*;
     use crate::{
-        antagonist, arm, client, event, file, grid, loads, placement, server, spread, stack,
+        antagonist, arm, client, event, file, grid, loads, placement, server, space, spread, stack,
     };
     use crate::{stop, workload};
     use load::Keys;
@@ -329,6 +342,7 @@ mod tests {
         assert_described(&EXPERIMENT, own.iter().chain(&file::TAKEN));
         assert_described(&EVENT, key::accepted_keys::<event::FileEvent>());
         assert_described(&STOP, key::accepted_keys::<stop::FileStop>());
+        assert_described(&TUNE, key::accepted_keys::<space::FileTune>());
         assert_described(&LOADS, key::accepted_keys::<loads::Table>());
         let server = key::accepted_keys::<server::FileServer>();
         assert_described(&SERVER, server.iter().chain(&["kind"]));

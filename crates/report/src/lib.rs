@@ -1,4 +1,4 @@
-//! From a results directory to an answer. The crate makes six products:
+//! From a results directory to an answer. The crate makes seven products:
 //!
 //! - [`Table`]: everything that was measured, judged, as plain values; [`FORMATS`] says
 //!   as what it can be written;
@@ -6,6 +6,7 @@
 //! - [`forecast`]: the time that a question will take, from the noise of earlier results;
 //! - [`compare`]: two results side by side;
 //! - [`gate`]: a new run judged against a stored one, for a check that is to fail;
+//! - [`recommend`]: which arm to use, over somebody's own mix of work;
 //! - [`verify`]: every number of a report made again from the results.
 //!
 //! All read the results directory and nothing else, and the same directory always gives
@@ -19,11 +20,13 @@ pub mod forecast;
 pub mod gate;
 pub mod lacks;
 pub mod picture;
+pub mod race;
+pub mod recommend;
 mod render;
 mod table;
 pub mod verify;
 
-// Shared by the six.
+// Shared by the seven.
 mod columns;
 mod fold;
 pub mod hlog;

@@ -20,6 +20,8 @@
 //! | [`levels`] | on which level (boots, blocks) the variance is |
 //! | [`trend`] | drift over the order of measuring, and dependence |
 //! | [`correlation`] | which figures move together from block to block |
+//! | [`race`] | which of many candidates cannot be the best any more, and which is ahead |
+//! | [`regret`] | how far each of several arms stays behind the best, over a mix |
 //! | [`bounds`] | how well a share or a spread is known |
 //! | [`correlation`] | do two series go up and down together |
 //! | [`summary`] | mean, spread and quantiles |
@@ -37,8 +39,10 @@ pub mod events;
 pub mod frames;
 pub mod levels;
 pub mod planner;
+pub mod race;
 pub mod randomization;
 pub mod rank;
+pub mod regret;
 pub mod safe_test;
 mod search;
 pub mod summary;

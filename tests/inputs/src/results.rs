@@ -8,6 +8,7 @@
 use model::printable::is_hidden;
 use report::compare::{Side, side_by_side};
 use report::forecast::{Forecast, Question, Source};
+use report::recommend;
 use report::{FORMATS, Format, Options, Table, verify};
 use results::ResultSet;
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ pub fn results(input: &[u8]) {
 /// One of all uses, for all of them would take a hundred times as long as reading.
 fn is_used(results: &ResultSet, choice: usize) {
     let table = Table::from_results(results);
-    let others = [histograms, compared, forecast, resumed];
+    let others = [histograms, compared, forecast, resumed, recommended];
     match FORMATS.get(choice % (FORMATS.len() + others.len())) {
         Some(format) => reported(format, &table, results),
         None => others[choice % others.len()](results),
@@ -67,6 +68,15 @@ fn histograms(results: &ResultSet) {
 fn compared(results: &ResultSet) {
     let side = |label| Side { label, results };
     is_plain(&side_by_side(side("a"), side("b"), true).to_text(100));
+}
+
+fn recommended(results: &ResultSet) {
+    let label = "a";
+    let source = recommend::Source { label, results };
+    if let Ok(found) = recommend::recommend_arm(&[source], &recommend::Mix::default(), None) {
+        is_plain(&found.to_text(100));
+        is_plain(&found.to_markdown());
+    }
 }
 
 fn forecast(results: &ResultSet) {

@@ -1,0 +1,206 @@
+//! Races on simulated machines: how often a winner is declared where nothing differs, and what is left of a
+//! declared effect on blocks that nobody chose by. Beside it the common way, the largest mean of all.
+
+use crate::machine::normal;
+use crate::studies::Setup;
+use crate::table::{Table, percent};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use stats::race::{Rule, choose_runners, find_front_runner, judge_runners};
+use stats::regret::BlockGains;
+use stats::{Better, Params, Verdict};
+
+const CANDIDATES: usize = 16;
+/// As in `schedlab tune`.
+const RULE: Rule = Rule {
+    error: 0.05,
+    most_arms: 40,
+};
+const BLOCKS: usize = 4;
+const MOST_BLOCKS: usize = 24;
+const ROUNDS: u32 = 6;
+/// Blocks of a confirmation.
+const CONFIRMING: usize = 40;
+const SMALLEST: f64 = 0.02;
+
+#[derive(Debug, Clone, Copy)]
+struct World {
+    name: &'static str,
+    /// Gain of the best candidate; the others lie on a curve that falls to both sides of it.
+    best: f64,
+    block_sd: f64,
+}
+
+const WORLDS: [World; 5] = [
+    World {
+        name: "nothing differs, blocks of 2 %",
+        best: 0.0,
+        block_sd: 0.02,
+    },
+    World {
+        name: "nothing differs, blocks of 10 %",
+        best: 0.0,
+        block_sd: 0.10,
+    },
+    World {
+        name: "the best is 3 % ahead, blocks of 2 %",
+        best: 0.03,
+        block_sd: 0.02,
+    },
+    World {
+        name: "the best is 10 % ahead, blocks of 5 %",
+        best: 0.10,
+        block_sd: 0.05,
+    },
+    World {
+        name: "the best is 3 % ahead, blocks of 10 %",
+        best: 0.03,
+        block_sd: 0.10,
+    },
+];
+
+#[derive(Debug, Default)]
+struct Tally {
+    races: u32,
+    winners: u32,
+    /// Winners whose true gain is below the confirmed one by more than what matters.
+    lose: u32,
+    /// Winners that are truly worse than the baseline.
+    worse: u32,
+    best_dropped: u32,
+    /// Sums of claimed minus true gains, of the winners, and of the largest means of the race.
+    excess: f64,
+    excess_of_largest: f64,
+    trials: usize,
+}
+
+pub fn races(setup: &Setup) -> Table {
+    let header = [
+        "world",
+        "winner",
+        "worse",
+        "lose 2 %",
+        "claim too high by",
+        "largest mean: too high by",
+        "best dropped",
+        "trials",
+    ];
+    let note = "16 candidates beside a baseline, then a confirmation of 40 blocks at most. Worse: of the winners,\n\
+                truly worse than the baseline. Lose: the true gain is 2 % below what was claimed. Largest mean:\n\
+                the gain in the race of the candidate that has most of it.";
+    let header = header.map(str::to_owned).to_vec();
+    let mut table = Table::new("Races of settings beside a baseline", header, note);
+    for world in WORLDS {
+        let tally = run_all(world, setup);
+        let of = |part: u32, all: u32| percent(f64::from(part) / f64::from(all.max(1)));
+        let races = f64::from(tally.races);
+        table.push(vec![
+            world.name.to_owned(),
+            of(tally.winners, tally.races),
+            of(tally.worse, tally.winners),
+            of(tally.lose, tally.winners),
+            percent(tally.excess / f64::from(tally.winners.max(1))),
+            percent(tally.excess_of_largest / races),
+            of(tally.best_dropped, tally.races),
+            format!("{:.0}", tally.trials as f64 / races),
+        ]);
+    }
+    table
+}
+
+fn run_all(world: World, setup: &Setup) -> Tally {
+    let mut tally = Tally::default();
+    for series in 0..setup.series.div_ceil(20) {
+        let mut rng = ChaCha8Rng::seed_from_u64(setup.seed);
+        rng.set_stream(u64::from(series));
+        run_race(world, &mut rng, &mut tally);
+    }
+    tally
+}
+
+fn run_race(world: World, rng: &mut ChaCha8Rng, tally: &mut Tally) {
+    let truth = draw_truth(world, rng);
+    let mut blocks = Vec::new();
+    let mut running: Vec<usize> = (1..=CANDIDATES).collect();
+    let mut runners = Vec::new();
+    let mut dropped = [false; CANDIDATES + 1];
+    for round in 1..=ROUNDS {
+        let count = (BLOCKS * (CANDIDATES + 1) / (running.len() + 1)).clamp(BLOCKS, MOST_BLOCKS);
+        for _ in 0..count {
+            blocks.push(measure(world, &truth, &running, rng));
+        }
+        tally.trials += count * (running.len() + 1);
+        runners = judge_runners(&blocks, CANDIDATES + 1, &RULE);
+        for (seen, runner) in dropped.iter_mut().zip(&runners) {
+            *seen |= runner.dropped.is_some();
+        }
+        running = choose_runners(&runners, round);
+        if running.len() < 2 {
+            break;
+        }
+    }
+    tally.races += 1;
+    let largest = |of: &dyn Fn(usize) -> f64| {
+        (1..=CANDIDATES)
+            .max_by(|a, b| of(*a).total_cmp(&of(*b)))
+            .unwrap_or(1)
+    };
+    let by_mean = |arm: usize| runners[arm].gain.unwrap_or(f64::NEG_INFINITY);
+    let first = largest(&by_mean);
+    tally.excess_of_largest += by_mean(first) - truth[first];
+    let best = largest(&|arm| truth[arm]);
+    tally.best_dropped += u32::from(dropped[best]);
+    if let Some(front) = find_front_runner(&runners) {
+        confirm(world, &truth, front, rng, tally);
+    }
+}
+
+fn confirm(world: World, truth: &[f64], front: usize, rng: &mut ChaCha8Rng, tally: &mut Tally) {
+    let params = Params {
+        alpha: 0.05,
+        smallest_effect: SMALLEST,
+        better: Better::Higher,
+    };
+    let mut gains = Vec::new();
+    for _ in 0..CONFIRMING {
+        gains.extend(measure(world, truth, &[front], rng)[front]);
+        let judged = stats::coins::judge(&gains, &params);
+        if gains.len() < 3 || judged.verdict == Verdict::Unknown {
+            continue;
+        }
+        if judged.verdict == Verdict::Better {
+            let claimed = judged.ratio.ln();
+            tally.winners += 1;
+            tally.excess += claimed - truth[front];
+            tally.lose += u32::from(claimed - truth[front] > SMALLEST);
+            tally.worse += u32::from(truth[front] < 0.0);
+        }
+        break;
+    }
+    tally.trials += 2 * gains.len();
+}
+
+/// True gains: a curve over the candidates, whose top is at any of them.
+fn draw_truth(world: World, rng: &mut ChaCha8Rng) -> Vec<f64> {
+    let top = 1.0 + (CANDIDATES as f64 - 1.0) * (0.5 + 0.2 * normal(rng)).clamp(0.0, 1.0);
+    let top = top.round();
+    let gain = |candidate: usize| {
+        let away = (candidate as f64 - top) / CANDIDATES as f64;
+        world.best * (1.0 - 6.0 * away.powi(2))
+    };
+    std::iter::once(0.0)
+        .chain((1..=CANDIDATES).map(gain))
+        .collect()
+}
+
+/// A block in which these candidates run beside the baseline.
+fn measure(world: World, truth: &[f64], running: &[usize], rng: &mut ChaCha8Rng) -> BlockGains {
+    let trial_sd = world.block_sd / 2f64.sqrt();
+    let baseline = trial_sd * normal(rng);
+    let mut block = vec![None; truth.len()];
+    block[0] = Some(0.0);
+    for arm in running {
+        block[*arm] = Some(truth[*arm] + trial_sd * normal(rng) - baseline);
+    }
+    block
+}
