@@ -8,7 +8,9 @@ mod gate;
 mod hunt;
 mod installation;
 mod merge;
+mod recommend;
 mod results;
+mod tune;
 mod watch;
 
 pub use bisect::BisectArgs;
@@ -20,7 +22,9 @@ pub use installation::{
     SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand,
 };
 pub use merge::MergeArgs;
+pub use recommend::{RecommendArgs, RecommendFormat};
 pub use results::{CompareArgs, ImportArgs, PackArgs, ReportArgs, UnpackArgs, VerifyArgs};
+pub use tune::TuneArgs;
 pub use watch::{WatchArgs, WatchFormat};
 
 use crate::commands::vm::{ImageCommand, KernelCommand, VmCommand};
@@ -58,6 +62,10 @@ pub enum Command {
     /// interleaved comparison with the good commit
     #[command(after_help = examples::BISECT)]
     Bisect(Box<BisectArgs>),
+    /// Look for settings that beat the baseline: a race of candidates, then a fresh measurement of the one
+    /// that is ahead
+    #[command(after_help = examples::TUNE)]
+    Tune(Box<TuneArgs>),
     /// Compare kernels that this machine boots itself: a run that goes on after each boot
     #[command(subcommand, after_help = examples::BOOT)]
     Boot(BootCommand),
@@ -108,6 +116,10 @@ pub enum Command {
     /// Make one result of several runs of an experiment: of several machines, or of several nights
     #[command(after_help = examples::MERGE)]
     Merge(MergeArgs),
+    /// Say which arm to use for a mix of work, from results that there are: an arm, the default, or
+    /// not known yet
+    #[command(after_help = examples::RECOMMEND)]
+    Recommend(RecommendArgs),
     /// Judge a new run against a stored one of the same experiment, for a CI
     #[command(after_help = examples::GATE)]
     Gate(GateArgs),

@@ -36,6 +36,12 @@ Examples:
   schedlab watch results/latest --page
   schedlab watch ssh:root@lab3:/root/results/latest";
 
+pub const TUNE: &str = "\
+Examples:
+  schedlab tune --vary 'slice=0.1ms..10ms log' -w wakeup --budget 10m
+  schedlab tune --vary 'env.THREADS=1..8' --vary nice=0,5 -- make -B
+  schedlab tune --vary 'scx_lavd --slice-max-us=1000..20000 log' -w hackbench -o results/lavd";
+
 pub const CHECK: &str = "\
 Examples:
   schedlab check experiments/quickstart.toml
@@ -94,6 +100,12 @@ pub const MERGE: &str = "\
 Examples:
   schedlab merge node1/results/latest node2/results/latest
   schedlab merge monday.tar.gz tuesday.tar.gz -o results/both";
+
+pub const RECOMMEND: &str = "\
+Examples:
+  schedlab recommend results/latest
+  schedlab recommend results/latest --weigh 'wakeup p99=3, hackbench=1'
+  schedlab recommend monday.tar.gz tuesday.tar.gz --care 1% --format markdown";
 
 pub const GATE: &str = "\
 Examples:

@@ -138,6 +138,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => commands::run::run(args),
         Command::Bisect(args) => commands::bisect::bisect(args),
+        Command::Tune(args) => commands::tune::tune(args),
         Command::Boot(command) => commands::boot::boot(command),
         Command::BootNext(args) => commands::boot::next(args),
         Command::Hunt(args) => commands::hunt::hunt(args),
@@ -155,6 +156,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Verify(args) => commands::verify::verify(args),
         Command::Compare(args) => commands::compare::compare(args),
         Command::Merge(args) => commands::merge::merge(args),
+        Command::Recommend(args) => commands::recommend::recommend(args),
         Command::Gate(args) => commands::gate::run(args),
         Command::Watch(args) => commands::watch::watch(args),
         Command::Restore { far, format } => commands::restore::restore(far.as_ref(), *format),

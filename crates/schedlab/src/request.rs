@@ -121,6 +121,12 @@ pub fn from_file(path: &Path, arms: &[String]) -> Result<(Experiment, String), C
     Ok((experiment, text))
 }
 
+/// What the table `[tune]` of a file varies.
+pub fn read_vary(path: &Path) -> Result<Vec<String>, CliError> {
+    let (_, text) = from_file(path, &["default".to_owned()])?;
+    Ok(plan::read_vary(&path.display().to_string(), &text)?)
+}
+
 /// The most that an experiment file has: there is much room for comments.
 const MOST_FILE_BYTES: u64 = 4 << 20;
 

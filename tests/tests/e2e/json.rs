@@ -162,6 +162,18 @@ fn what_is_packed_and_verified_is_as_documented() {
 }
 
 #[test]
+fn a_recommendation_is_as_documented() {
+    let bench = Bench::default();
+    let stored = root().join("tests/fixtures/results-1.0");
+    let recommend = format!("recommend {}", stored.display());
+    let found = check(&bench, &recommend, 0, "recommend DIR");
+    assert!(
+        found["arms"].as_array().is_some_and(|arms| arms.len() > 1),
+        "{found}"
+    );
+}
+
+#[test]
 fn nothing_to_restore_is_as_documented() {
     let bench = Bench::default();
     if bench.run(&["restore"]).status.code() != Some(0) {
@@ -197,6 +209,8 @@ fn every_command_with_a_format_is_on_the_page() {
         "verify",
         "compare",
         "gate",
+        "recommend",
+        "tune",
         "restore",
         "list",
         "scheduler install",

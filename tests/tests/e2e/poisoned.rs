@@ -177,6 +177,10 @@ fn all_commands(bench: &Bench, results: &str, other: &str) {
             commands.push(vec!["gate", other, results, "--by", by, "--format", format]);
         }
     }
+    for format in ["text", "json", "markdown"] {
+        commands.push(vec!["recommend", results, other, "--format", format]);
+        commands.push(vec!["recommend", results, "--format", format]);
+    }
     for fail in ["regression", "unknown"] {
         commands.push(vec!["report", results, "--fail-on", fail]);
     }

@@ -1,0 +1,183 @@
+//! The answer of a race: one sentence, the confirmation, the race, and what to paste.
+
+use super::{Candidate, State, count_dropped};
+use report::race::{Confirmed, Race, Runner};
+use report::{format_count, wrap_text};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// The answer. It serializes to the JSON of `schedlab tune`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// `winner` or `baseline`.
+    advice: &'static str,
+    /// The arm to use.
+    arm: String,
+    /// The answer in one sentence.
+    answer: String,
+    /// Fresh measurement of the candidate that was ahead; none where none was.
+    confirmation: Option<Checked>,
+    /// Candidates in the order of their gain in the race.
+    candidates: Vec<Entry>,
+    rounds: usize,
+    spent_ns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Checked {
+    arm: String,
+    alike: Vec<String>,
+    #[serde(flatten)]
+    confirmed: Confirmed,
+}
+
+/// A candidate in the race. Its gain is no result: who is ahead of many is so by luck, too.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Entry {
+    arm: String,
+    blocks: usize,
+    /// Gain over the baseline in the race, as a share.
+    race_gain: Option<f64>,
+    /// Its standard error.
+    error: Option<f64>,
+    /// Round after which it was dropped.
+    dropped_in: Option<u32>,
+    why: Option<String>,
+    failed: bool,
+}
+
+impl Answer {
+    pub fn from_state(state: &State, race: Option<&Race>) -> Answer {
+        let runner = |name: &str| {
+            let race = race?;
+            let index = race.names.iter().position(|known| known == name)?;
+            race.runners.get(index).copied()
+        };
+        let candidates = state.candidates.iter();
+        let mut candidates: Vec<Entry> = candidates
+            .map(|candidate| Entry::new(candidate, runner(&candidate.arm)))
+            .collect();
+        let gain = |entry: &Entry| entry.race_gain.unwrap_or(f64::NEG_INFINITY);
+        candidates.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
+        let winner = state.confirmation.as_ref();
+        let winner = winner.filter(|c| c.confirmed.is_better()).map(|c| &c.arm);
+        Answer {
+            advice: match winner {
+                Some(_) => "winner",
+                None => "baseline",
+            },
+            arm: winner.unwrap_or(&state.baseline).clone(),
+            answer: answer_sentence(state),
+            confirmation: state.confirmation.as_ref().map(|c| Checked {
+                arm: c.arm.clone(),
+                alike: c.alike.clone(),
+                confirmed: c.confirmed.clone(),
+            }),
+            candidates,
+            rounds: state.rounds.len(),
+            spent_ns: state.spent_ns,
+        }
+    }
+
+    pub fn to_text(&self, width: usize) -> String {
+        let width = width.clamp(60, 120);
+        let mut lines = wrap_text(&self.answer, width, 0, 2);
+        lines.extend([
+            String::new(),
+            format!(
+                "The race: {} in {}; its figures are no results",
+                format_count(self.candidates.len(), "candidate"),
+                format_count(self.rounds, "round")
+            ),
+        ]);
+        for entry in &self.candidates {
+            lines.extend(wrap_text(&entry.line(), width, 2, 4));
+        }
+        if self.advice == "winner" {
+            lines.extend([
+                String::new(),
+                "To use it elsewhere, name it as an arm:".to_owned(),
+            ]);
+            lines.push(format!("  -a '{}'", self.arm));
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+impl Entry {
+    fn new(candidate: &Candidate, runner: Option<Runner>) -> Entry {
+        Entry {
+            arm: candidate.arm.clone(),
+            blocks: runner.map_or(0, |runner| runner.blocks),
+            race_gain: runner.and_then(|runner| runner.gain).map(f64::exp_m1),
+            error: runner.and_then(|runner| runner.error),
+            dropped_in: candidate.dropped.as_ref().map(|(round, _)| *round),
+            why: candidate.dropped.as_ref().map(|(_, why)| why.clone()),
+            failed: candidate.failed,
+        }
+    }
+
+    fn line(&self) -> String {
+        let mut line = self.arm.clone();
+        if let Some(gain) = self.race_gain {
+            let _ = write!(line, "  {:+.1} %", 100.0 * gain);
+        }
+        if let Some(error) = self.error {
+            let _ = write!(line, " +- {:.1}", 100.0 * error);
+        }
+        let _ = write!(line, ", {}", format_count(self.blocks, "block"));
+        match (&self.why, self.dropped_in, self.failed) {
+            (Some(why), _, true) => {
+                let _ = write!(line, "; dropped, its trials failed: {why}");
+            }
+            (Some(why), Some(round), false) => {
+                let _ = write!(line, "; dropped in round {round}: {why}");
+            }
+            _ => {}
+        }
+        line
+    }
+}
+
+fn answer_sentence(state: &State) -> String {
+    let baseline = &state.baseline;
+    let counts = count_dropped(&state.candidates);
+    let dropped = |why| counts.get(why).copied().unwrap_or(0);
+    let tried = format_count(state.candidates.len(), "candidate");
+    let lost = match dropped("failed") {
+        0 => String::new(),
+        failed => format!(" {failed} of them failed and were dropped."),
+    };
+    let Some(confirmation) = &state.confirmation else {
+        let behind = dropped("behind");
+        return format!(
+            "Nothing beats {baseline}: of {tried}, {behind} were dropped as worse, and none of the others is \
+             likely to be ahead by what matters.{lost}"
+        );
+    };
+    let confirmed = &confirmation.confirmed;
+    let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
+    let change = confirmed.ratio.map_or("nothing".to_owned(), percent);
+    let interval = confirmed.format_interval().unwrap_or_default();
+    let arm = &confirmation.arm;
+    let blocks = format_count(confirmed.blocks, "block");
+    let alike = match confirmation.alike.as_slice() {
+        [] => String::new(),
+        others => format!(
+            " {} more of the race differ from it by less than matters ({}); it is the simplest.",
+            others.len(),
+            others.join(", ")
+        ),
+    };
+    match confirmed.is_better() {
+        true => format!(
+            "Take {arm}: measured anew, it is ahead of {baseline} by {change} {interval}, in {blocks} that \
+             nothing was chosen by.{alike}{lost}"
+        ),
+        false => format!(
+            "Nothing beats {baseline}: of {tried}, {arm} was ahead in the race, and measured anew it is \
+             {change} {interval} ({}, {blocks}).{lost}",
+            confirmed.verdict
+        ),
+    }
+}
