@@ -95,8 +95,8 @@ pub fn recommendations(setup: &Setup) -> Table {
         "largest mean within 1 %",
         "its regret",
     ];
-    let note = "Five arms beside the baseline, four cells; answers are given only where the regret is \
-                below 1 % with 95 %. The largest mean is what one would take without asking how sure it is.";
+    let note = "Five arms beside the baseline, four cells. Answers are given only where the regret is\n\
+                below 1 % with 95 %. The largest mean is what one takes without asking how sure it is.";
     let header = header.map(str::to_owned).to_vec();
     let mut table = Table::new(
         "A recommended arm on nights that were not measured",

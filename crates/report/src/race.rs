@@ -1,7 +1,7 @@
 //! A race of candidates over its rounds: the gains of all arms, block by block, over the mix that counts, and
 //! who cannot win any more by them.
 
-use crate::quantity::format_interval;
+use crate::quantity::{format_change, format_interval};
 use crate::recommend::parts::{Part, Together};
 use crate::recommend::{Mix, RecommendError, Source};
 use serde::{Deserialize, Serialize};
@@ -93,6 +93,11 @@ impl Confirmed {
     /// True if the arm is better than the baseline.
     pub fn is_better(&self) -> bool {
         self.verdict == Verdict::Better.as_str()
+    }
+
+    /// `+3.0%`; none without a block.
+    pub fn format_change(&self) -> Option<String> {
+        self.ratio.map(format_change)
     }
 
     /// `[+2.1%, +4.0%]`; none without an interval.

@@ -5,6 +5,7 @@
 
 mod answer_text;
 mod directory;
+mod options;
 
 use crate::args::{ExperimentArgs, TuneArgs};
 use crate::exit::{self, CliError};
@@ -34,6 +35,8 @@ const MOST_ROUNDS: u32 = 6;
 const USUAL_BUDGET: Duration = Duration::from_secs(600);
 /// Share of the time that is kept for the confirmation.
 const CONFIRMING: f64 = 1.0 / 3.0;
+/// Least share of the time for a round.
+const LEAST_OF_A_ROUND: f64 = 0.05;
 /// Seeds between those of the rounds and that of the confirmation.
 const OTHER_SEEDS: u64 = 1_000_003;
 
@@ -142,6 +145,7 @@ impl<'a> Tune<'a> {
         let arms: Vec<String> = begun.candidates.iter().map(|c| c.arm.clone()).collect();
         let experiment =
             read_wanted(&with_arms(&args.experiment, &begun.baseline, &arms))?.experiment;
+        options::check_options(&begun.vary)?;
         let budget = experiment.stop.budget_ns.map(Duration::from_nanos);
         let dir = args.output.clone();
         let dir = dir.unwrap_or_else(|| crate::measure::default_dir("tune"));
@@ -202,10 +206,12 @@ impl<'a> Tune<'a> {
             .saturating_sub(Duration::from_nanos(self.state.spent_ns))
     }
 
-    /// Time that the race may still take; none where it is over.
+    /// Time that the race may still take; none where it is over. A round that has hardly time for a block
+    /// tells nothing.
     fn left_of_race(&self) -> Option<Duration> {
         let kept = self.budget.mul_f64(CONFIRMING);
-        self.left().checked_sub(kept).filter(|left| !left.is_zero())
+        let left = self.left().checked_sub(kept);
+        left.filter(|left| *left >= self.budget.mul_f64(LEAST_OF_A_ROUND))
     }
 
     /// Candidates of the next round; none where the race has ended.
@@ -333,8 +339,9 @@ impl<'a> Tune<'a> {
         self.keep()
     }
 
-    /// An interleaved run of the baseline and these arms, in a results directory of its own. `blocks`: all of
-    /// them are measured, since the race judges and not the run.
+    /// An interleaved run of the baseline and these arms, in a results directory of its own. All its blocks are
+    /// measured, as far as the time goes: the race judges and not the run, and a confirmation that ended with
+    /// its first call would report too much. `blocks`: none for those of the experiment.
     fn measure(
         &mut self,
         name: &Path,
@@ -363,9 +370,9 @@ impl<'a> Tune<'a> {
         let nanoseconds = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
         experiment.stop.budget_ns = Some(nanoseconds);
         if let Some(blocks) = blocks.and_then(|blocks| u32::try_from(blocks).ok()) {
-            experiment.stop.min_blocks = blocks;
             experiment.stop.max_blocks = blocks;
         }
+        experiment.stop.min_blocks = experiment.stop.max_blocks;
         let began = Instant::now();
         let measured = measure_anew(Some(&dir), wanted, self.args.wait, self.args.quiet);
         let spent = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -146,7 +146,8 @@ fn answer_sentence(state: &State) -> String {
     let tried = format_count(state.candidates.len(), "candidate");
     let lost = match dropped("failed") {
         0 => String::new(),
-        failed => format!(" {failed} of them failed and were dropped."),
+        1 => " One candidate failed in all its trials and was dropped.".to_owned(),
+        failed => format!(" {failed} candidates failed in all their trials and were dropped."),
     };
     let Some(confirmation) = &state.confirmation else {
         let behind = dropped("behind");
@@ -156,8 +157,9 @@ fn answer_sentence(state: &State) -> String {
         );
     };
     let confirmed = &confirmation.confirmed;
-    let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
-    let change = confirmed.ratio.map_or("nothing".to_owned(), percent);
+    let change = confirmed
+        .format_change()
+        .unwrap_or_else(|| "not known".to_owned());
     let interval = confirmed.format_interval().unwrap_or_default();
     let arm = &confirmation.arm;
     let blocks = format_count(confirmed.blocks, "block");
@@ -171,11 +173,11 @@ fn answer_sentence(state: &State) -> String {
     };
     match confirmed.is_better() {
         true => format!(
-            "Take {arm}: measured anew, it is ahead of {baseline} by {change} {interval}, in {blocks} that \
-             nothing was chosen by.{alike}{lost}"
+            "Take {arm}: measured anew, its gain over {baseline} is {change} {interval}, in {blocks} that nothing \
+             was chosen by; count on the lower end.{alike}{lost}"
         ),
         false => format!(
-            "Nothing beats {baseline}: of {tried}, {arm} was ahead in the race, and measured anew it is \
+            "Nothing beats {baseline}: of {tried}, {arm} was ahead in the race, and measured anew its gain is \
              {change} {interval} ({}, {blocks}).{lost}",
             confirmed.verdict
         ),
