@@ -50,7 +50,8 @@ impl FileEvent {
         let name = self.name.unwrap_or_else(|| text.to_owned());
         crate::name::check_shows(&name).map_err(|e| e.with_span(self.when.span()))?;
         let ends = when.ends_window();
-        let cool_down = of_an_end(ends, "cool-down", self.cool_down)?;
+        let cool_down = self.cool_down.map(rest).transpose()?;
+        let cool_down = of_an_end(ends, "cool-down", cool_down)?;
         let at_most = of_an_end(ends, "at-most", self.at_most.map(count).transpose()?)?;
         Ok(RareEvent {
             name,
@@ -77,6 +78,18 @@ fn of_an_end<T>(ends: bool, key: &str, value: Option<Spanned<T>>) -> Result<Opti
             Err(error.with_help("leave it out, or count `ejected` or `error_exit`"))
         }
         value => Ok(value.map(Spanned::into_inner)),
+    }
+}
+
+/// Longest rest of a machine after an ejection.
+const LONGEST_REST_NS: u64 = 3_600_000_000_000;
+
+fn rest(cool_down: Spanned<Duration>) -> Result<Spanned<Duration>, PlanError> {
+    match cool_down.get_ref().0 <= LONGEST_REST_NS {
+        true => Ok(cool_down),
+        false => Err(PlanError::new("a cool-down is at most an hour")
+            .with_help("cool-down = \"5s\"")
+            .with_span(cool_down.span())),
     }
 }
 
@@ -233,10 +246,8 @@ fn stalled_log(workloads: &[Workload]) -> Option<&'static str> {
 /// Checks that the events differ in their names, and that each workload can count them.
 pub(crate) fn check_events(experiment: &Experiment) -> Result<(), PlanError> {
     let events = &experiment.observe.events;
-    if events.is_empty() && experiment.stop.decided_by == DecidedBy::Events {
-        let error = PlanError::new("the run is decided by events, and it counts none");
-        let error = error.with_help("add one: [[event]] with when = \"ejected\"");
-        return Err(error.about_key("stop.decided-by"));
+    if experiment.stop.decided_by == DecidedBy::Events {
+        check_decided(experiment).map_err(|e| e.about_key("stop.decided-by"))?;
     }
     let mut names = BTreeSet::new();
     for (at, event) in events.iter().enumerate() {
@@ -249,6 +260,21 @@ pub(crate) fn check_events(experiment: &Experiment) -> Result<(), PlanError> {
         check_event(experiment, event).map_err(|e| e.about_key(&key))?;
     }
     Ok(())
+}
+
+/// Checks that there is something that events can decide.
+fn check_decided(experiment: &Experiment) -> Result<(), PlanError> {
+    if experiment.observe.events.is_empty() {
+        let error = PlanError::new("the run is decided by events, and it counts none");
+        return Err(error.with_help("add one: [[event]] with when = \"ejected\""));
+    }
+    match experiment.arms.len() {
+        0 | 1 => Err(PlanError::new(
+            "the run is decided by the events of two arms, and it has one arm",
+        )
+        .with_help("add a second arm; the same under another name shows what chance does")),
+        _ => Ok(()),
+    }
 }
 
 fn check_event(experiment: &Experiment, event: &RareEvent) -> Result<(), PlanError> {

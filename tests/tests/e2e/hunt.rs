@@ -78,6 +78,11 @@ const KEYS: &[(&str, &str, &str)] = &[
         "attached again",
     ),
     (
+        "[[event]]\nwhen = \"ejected\"\ncool-down = \"3h\"",
+        "x.toml:3",
+        "at most an hour",
+    ),
+    (
         "[[event]]\nwhen = \"ejected\"\nat-most = 0",
         "x.toml:3",
         "at-most = 100",
@@ -100,6 +105,20 @@ fn a_bad_key_of_a_hunt_is_shown_with_its_place() {
             "{keys}: {text}"
         );
     }
+}
+
+#[test]
+fn a_hunt_with_one_arm_is_refused_with_what_to_add() {
+    let one = [
+        "hunt", "-a", "default", "-w", "wakeup", "--event", "oom_kill",
+    ];
+    let output = Bench::default().run(&one);
+    expect_code(&output, 2);
+    let text = stderr(&output);
+    assert!(
+        text.contains("it has one arm") && text.contains("add a second arm"),
+        "{text}"
+    );
 }
 
 #[test]
