@@ -9,6 +9,7 @@ mod gate;
 mod hunt;
 mod installation;
 mod merge;
+mod pick;
 mod recommend;
 mod results;
 mod tune;
@@ -24,6 +25,7 @@ pub use installation::{
     SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand,
 };
 pub use merge::MergeArgs;
+pub use pick::{PickArgs, Purpose};
 pub use recommend::{RecommendArgs, RecommendFormat};
 pub use results::{CompareArgs, ImportArgs, PackArgs, ReportArgs, UnpackArgs, VerifyArgs};
 pub use tune::TuneArgs;
@@ -64,6 +66,9 @@ pub enum Command {
     /// interleaved comparison with the good commit
     #[command(after_help = examples::BISECT)]
     Bisect(Box<BisectArgs>),
+    /// Measure a small mix with what is installed, and say what to use and how to keep it
+    #[command(after_help = examples::PICK)]
+    Pick(PickArgs),
     /// Look for settings that beat the baseline: a race of candidates, then a fresh measurement of the one
     /// that is ahead
     #[command(after_help = examples::TUNE)]

@@ -36,11 +36,17 @@ Examples:
   schedlab watch results/latest --page
   schedlab watch ssh:root@lab3:/root/results/latest";
 
+pub const PICK: &str = "\
+Examples:
+  schedlab pick
+  schedlab pick --for latency --budget 10m
+  schedlab pick --for server -a nice=-5 --only";
+
 pub const TUNE: &str = "\
 Examples:
   schedlab tune --vary 'slice=0.1ms..10ms log' -w wakeup --budget 10m
   schedlab tune --vary 'env.THREADS=1..8' --vary nice=0,5 -- make -B
-  schedlab tune --vary 'scx_lavd --slice-max-us=1000..20000 log' -w hackbench -o results/lavd";
+  schedlab tune --vary 'scx_lavd --slice-max-us=1000..20000 log' -w wakeup";
 
 pub const CHECK: &str = "\
 Examples:

@@ -138,6 +138,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => commands::run::run(args),
         Command::Bisect(args) => commands::bisect::bisect(args),
+        Command::Pick(args) => commands::pick::pick(args),
         Command::Tune(args) => commands::tune::tune(args),
         Command::Boot(command) => commands::boot::boot(command),
         Command::BootNext(args) => commands::boot::next(args),

@@ -211,6 +211,7 @@ fn every_command_with_a_format_is_on_the_page() {
         "gate",
         "recommend",
         "tune",
+        "pick",
         "restore",
         "list",
         "scheduler install",

@@ -41,6 +41,7 @@ mod outcomes;
 mod overhead;
 mod own_metrics;
 mod package;
+mod pick;
 mod poisoned;
 mod presets;
 mod program_fuzz;

@@ -16,6 +16,7 @@ pub mod manual;
 pub mod merge;
 pub mod overhead;
 pub mod pack;
+pub mod pick;
 pub mod plan;
 pub mod recommend;
 pub mod report;

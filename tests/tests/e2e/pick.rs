@@ -1,0 +1,41 @@
+//! `schedlab pick`, from the command line.
+
+#![allow(clippy::disallowed_methods)]
+
+use serde_json::Value;
+use tests::{Bench, alone, expect_code, stderr, stdout};
+
+#[test]
+fn a_short_pick_answers_and_changes_nothing() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let words = [
+        "pick", "--for", "server", "--budget", "28s", "-a", "nice=1", "--only", "-o", "out",
+        "--quiet", "--format", "json",
+    ];
+    let output = bench.run(&words);
+    expect_code(&output, 0);
+    let found: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let arms = found["recommendation"]["arms"].as_array().expect("a list");
+    assert_eq!(arms.len(), 2, "{found}");
+    let answer = found["answer"].as_str().expect("a sentence");
+    let is_known = [
+        "Use nice=1",
+        "Stay with what you have",
+        "No difference was found in 28s",
+    ];
+    assert!(
+        is_known.iter().any(|start| answer.starts_with(start)),
+        "{answer}"
+    );
+    expect_code(&bench.run(&["recommend", "out"]), 0);
+}
+
+#[test]
+fn a_pick_of_an_arm_that_does_not_exist_is_refused() {
+    let bench = Bench::default();
+    let output = bench.run(&["pick", "-a", "bathc"]);
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("batch"), "{}", stderr(&output));
+    expect_code(&bench.run(&["pick", "--for", "everything"]), 2);
+}
