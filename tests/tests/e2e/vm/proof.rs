@@ -324,8 +324,10 @@ fn an_ejection_that_is_counted_is_an_outcome_and_the_next_trial_attaches_again()
     }
     let _turn = beside_others();
     let bench = Bench::default();
-    let arms = arm("thrown", "error:3", "");
+    let arms = arm("thrown", "error:4", "");
     let text = experiment(&arms, "sleep 8").replace("blocks = 1", "blocks = 2");
+    // On a busy machine a scheduler may be thrown out before the window opens.
+    let text = text.replace("max-attempts = 1", "max-attempts = 3");
     let text = format!("[[event]]\nname = \"thrown out\"\nwhen = \"ejected\"\n{text}");
     let output = bench.run(&["run", &bench.file("x.toml", &text), "-o", "out"]);
     let trials = trials(&bench);
