@@ -36,6 +36,11 @@ pub const REQUEST_P50: MetricDef = latency(
     "request_p50",
     "Median request latency: from the intended start (closed loop: from the actual start) to the end.",
 );
+/// 75th percentile of request latency.
+pub const REQUEST_P75: MetricDef = latency(
+    "request_p75",
+    "75th percentile of request latency (of services that are asked in an open loop).",
+);
 /// 90th percentile of request latency.
 pub const REQUEST_P90: MetricDef = latency("request_p90", "90th percentile of request latency.");
 /// 95th percentile of request latency.

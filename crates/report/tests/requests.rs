@@ -31,6 +31,7 @@ fn results(dir: &Path) -> ResultSet {
         let (errors, mean_ns) = if fails { (100.0, 12e6) } else { (0.0, 1e6) };
         let metrics = &mut trial.result.metrics;
         metrics.push(measured("request_mean", mean_ns, "ns"));
+        metrics.push(measured("request_p75", mean_ns * 1.5, "ns"));
         metrics.push(measured("error_percent", errors, "%"));
     }
     results

@@ -143,7 +143,7 @@ fn every_kind_has_its_share_its_figures_and_the_values_that_were_taken() {
     let csv = stdout(&bench.run(&["report", "out", "--format", "requests"]));
     let rows: Vec<&str> = csv.lines().collect();
     assert!(
-        rows[0].starts_with("cell,arm,trials,success_percent,mean_ns,p95_ns"),
+        rows[0].starts_with("cell,arm,trials,success_percent,mean_ns,p75_ns,p95_ns"),
         "{csv}"
     );
     assert!(rows[1].starts_with("notes 100/s,default,1,100,"), "{csv}");

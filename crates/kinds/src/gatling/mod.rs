@@ -91,6 +91,7 @@ pub static KIND: KindDef = KindDef {
 /// Metrics of the load; `requests_per_sec` is its goodput.
 const METRICS: &[MetricDef] = &[
     m::REQUEST_P50,
+    m::REQUEST_P75,
     m::REQUEST_P90,
     m::REQUEST_P95,
     m::REQUEST_P99,

@@ -1,4 +1,4 @@
-//! The table by which services under load are compared: for each arm its success, mean, 95th
+//! The table by which services under load are compared: for each arm its success, mean, 75th and 95th
 //! percentile and goodput, and the verdict. As a sheet in the reports, and as CSV.
 
 use super::sheet::{Sheet, SheetCell, SheetRow, plain_cell};
@@ -10,6 +10,7 @@ use crate::table::{CellTable, Comparison, MetricRow, Table};
 use crate::words;
 
 const ERRORS: &str = "error_percent";
+const P75: &str = "request_p75";
 const GOODPUT: &str = "requests_per_sec";
 const OVERLOADED: &str = "overloaded";
 const CAPTION: &str = "Success is a mean over the trials, the rest are medians. Goodput counts the \
@@ -18,12 +19,13 @@ const CAPTION: &str = "Success is a mean over the trials, the rest are medians. 
 const POOLED: &str = " Pooled: of the requests of all trials together, where a trial has too few \
                       for a 95th percentile of its own; it decides nothing.";
 
-const HEAD: [&str; 13] = [
+const HEAD: [&str; 14] = [
     "cell",
     "arm",
     "trials",
     "success_percent",
     "mean_ns",
+    "p75_ns",
     "p95_ns",
     "goodput_per_sec",
     "overloaded",
@@ -41,6 +43,7 @@ struct Arm<'a> {
     trials: usize,
     success_percent: Option<f64>,
     mean_ns: Option<f64>,
+    p75_ns: Option<f64>,
     p95_ns: Option<f64>,
     /// True if that is of the requests of all trials together, for want of one of each trial.
     p95_pooled: bool,
@@ -86,6 +89,7 @@ fn arms<'a>(table: &'a Table, cell: &'a CellTable) -> Vec<Arm<'a>> {
         // An arm that fails in two of five trials has no error in the median.
         success_percent: summary(ERRORS, index).map(|summary| 100.0 - summary.mean),
         mean_ns: median(MARK, index),
+        p75_ns: median(P75, index),
         p95_ns: match cell.pooled.is_empty() {
             true => median(P95, index),
             false => pooled(&info.name).map(|pooled| pooled.value),
@@ -111,7 +115,7 @@ fn sheet(table: &Table, cell: &CellTable) -> Sheet {
         Some(comparison) => format!("{} against {}", comparison.metric, table.baseline()),
         None => String::new(),
     };
-    let heads = ["success", "mean", "p95", "goodput"];
+    let heads = ["success", "mean", "p75", "p95", "goodput"];
     let mut columns: Vec<String> = heads.map(str::to_owned).into();
     columns.extend(deciding.map(|_| "verdict".to_owned()));
     let mut caption = CAPTION.to_owned();
@@ -155,6 +159,7 @@ fn sheet_row(arm: &Arm, compared: bool) -> SheetRow {
     let mut cells = vec![
         cell(arm.success_percent, "%"),
         latency(arm.mean_ns),
+        latency(arm.p75_ns),
         p95,
         cell(arm.goodput_per_sec, "1/s"),
     ];
@@ -179,7 +184,7 @@ fn verdict(arm: &Arm) -> String {
     }
 }
 
-fn columns(cell: &CellTable, arm: &Arm) -> [String; 13] {
+fn columns(cell: &CellTable, arm: &Arm) -> [String; 14] {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let compared = |of: fn(&Comparison) -> String| arm.comparison.map_or_else(String::new, of);
     [
@@ -188,6 +193,7 @@ fn columns(cell: &CellTable, arm: &Arm) -> [String; 13] {
         arm.trials.to_string(),
         number(arm.success_percent),
         number(arm.mean_ns),
+        number(arm.p75_ns),
         number(arm.p95_ns),
         number(arm.goodput_per_sec),
         arm.overloaded.to_string(),

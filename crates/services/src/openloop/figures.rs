@@ -55,6 +55,9 @@ pub fn compute_figures(
         figures.latency("connect", own::CONNECT, total.connect.clone())?;
     }
     rates(&mut figures, config, &total);
+    if let Some(ns) = request.quantile_ns(750) {
+        figures.push(m::REQUEST_P75, ns as f64);
+    }
     figures.stalls(&[("request", stalls::REQUEST_STALLS, &request)]);
     // A queue that fills makes latency rise, and is said already.
     if !is_overload(config, &total) {

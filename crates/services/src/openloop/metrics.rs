@@ -74,6 +74,7 @@ pub const LATENESS: &[m::Quantile] = &[(LATENESS_P50, Some(500)), (LATENESS_P99,
 /// Metrics of the memcached load. The last is its own.
 pub const MEMCACHED: &[MetricDef] = &[
     m::REQUEST_P50,
+    m::REQUEST_P75,
     m::REQUEST_P90,
     m::REQUEST_P95,
     m::REQUEST_P99,
@@ -101,6 +102,7 @@ pub const MEMCACHED: &[MetricDef] = &[
 /// Metrics of the HTTP load. The last is that of several kinds of request.
 pub const HTTP: &[MetricDef] = &[
     m::REQUEST_P50,
+    m::REQUEST_P75,
     m::REQUEST_P90,
     m::REQUEST_P95,
     m::REQUEST_P99,
