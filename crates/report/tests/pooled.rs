@@ -83,14 +83,14 @@ fn it_is_that_of_all_trials_together_and_every_output_says_so() {
     let (_dir, results) = stored(80);
     let rows = rows(&results);
     assert_eq!(
-        (rows[0][5].as_str(), rows[0][12].as_str()),
+        (rows[0][6].as_str(), rows[0][13].as_str()),
         ("p95_ns", "p95_pooled")
     );
     assert_eq!(rows.len(), 1 + results.experiment.arms.len());
     for row in &rows[1..] {
-        let p95: f64 = row[5].parse().unwrap();
+        let p95: f64 = row[6].parse().unwrap();
         assert!((p95 / (76 * MS) as f64 - 1.0).abs() < 1e-3, "{row:?}");
-        assert_eq!(row[12], "true");
+        assert_eq!(row[13], "true");
     }
     for format in ["text", "markdown", "html"] {
         let text = report(&results, format);
@@ -135,7 +135,7 @@ fn trials_with_one_of_their_own_are_not_pooled() {
     assert!(
         rows(&results)[1..]
             .iter()
-            .all(|row| row[5] == "5000000" && row[12] == "false")
+            .all(|row| row[6] == "5000000" && row[13] == "false")
     );
     assert!(!report(&results, "text").contains("pooled"));
     // Without one of a single trial, a median would leave out just that one.
@@ -145,7 +145,7 @@ fn trials_with_one_of_their_own_are_not_pooled() {
         .result
         .metrics
         .retain(|m| m.metric != "request_p95");
-    assert!(rows(&results)[1..].iter().all(|row| row[12] == "true"));
+    assert!(rows(&results)[1..].iter().all(|row| row[13] == "true"));
 }
 
 #[test]
@@ -154,14 +154,14 @@ fn too_few_requests_in_all_or_a_damaged_log_leave_it_empty() {
     assert!(
         rows(&results)[1..]
             .iter()
-            .all(|row| row[5].is_empty() && row[12] == "false")
+            .all(|row| row[6].is_empty() && row[13] == "false")
     );
     let (_dir, mut results) = stored(80);
     let damaged = of_cell(&mut results).next().unwrap();
     std::fs::write(damaged.dir.join("request.hlog"), "0.0,1.0,2.0,HISTno!\n").unwrap();
     let arm = damaged.trial.arm.clone();
     for row in &rows(&results)[1..] {
-        assert_eq!(row[12], (row[1] != arm).to_string());
+        assert_eq!(row[13], (row[1] != arm).to_string());
     }
 }
 
@@ -181,7 +181,7 @@ fn ten_requests_are_beyond_it() {
                 std::fs::write(stored.dir.join("request.hlog"), log(first)).unwrap();
             }
         }
-        rows(&results)[1..].iter().all(|row| row[12] == "true")
+        rows(&results)[1..].iter().all(|row| row[13] == "true")
     };
     assert!(!with(199));
     assert!(with(200));
