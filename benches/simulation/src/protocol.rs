@@ -66,7 +66,7 @@ impl Protocol {
 
     pub fn compare(self, machine: &mut Machine) -> Outcome {
         match self {
-            Protocol::Schedlab => until_decided(machine),
+            Protocol::Schedlab => compare_at(machine, ALPHA),
             Protocol::Peeking(every) => until_significant(machine, every),
             Protocol::Percentage(runs) => fixed(machine, runs, differs_by_percentage),
             Protocol::Welch(runs) => fixed(machine, runs, |changed, baseline| {
@@ -79,7 +79,8 @@ impl Protocol {
     }
 }
 
-fn until_decided(machine: &mut Machine) -> Outcome {
+/// schedlab's way at an error rate.
+pub fn compare_at(machine: &mut Machine, alpha: f64) -> Outcome {
     let mut xs = Vec::new();
     loop {
         xs.push(machine.block());
@@ -91,7 +92,7 @@ fn until_decided(machine: &mut Machine) -> Outcome {
         if blocks < MIN_BLOCKS {
             continue;
         }
-        let judgement = judge(&xs, &params(ALPHA));
+        let judgement = judge(&xs, &params(alpha));
         let call = call_of(&judgement);
         if call != Call::Nothing || blocks == MAX_BLOCKS {
             return Outcome {

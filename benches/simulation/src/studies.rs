@@ -6,6 +6,7 @@ use crate::protocol::Protocol;
 use crate::race;
 use crate::regret;
 use crate::reports::many_cells;
+use crate::sessions;
 use crate::table::{Table, percent, whole_percent};
 use crate::tally::{Case, Tally};
 use crate::turns;
@@ -25,13 +26,14 @@ impl Setup {
 type Study = fn(&Setup) -> Table;
 
 /// All studies by name, in the order of the document.
-pub const ALL: [(&str, Study); 11] = [
+pub const ALL: [(&str, Study); 12] = [
     ("false-calls", false_calls),
     ("broken-assumptions", broken_assumptions),
     ("stopping", stopping),
     ("detection", detection),
     ("detection-by-noise", detection_by_noise),
     ("many-cells", many_cells),
+    ("sessions", sessions::study),
     ("turns", turns::study),
     ("events-of-equal-arms", events::study_equal_arms),
     ("events-at-ratios", events::study_ratios),

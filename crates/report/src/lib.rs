@@ -7,6 +7,7 @@
 //! - [`compare`]: two results side by side;
 //! - [`gate`]: a new run judged against a stored one, for a check that is to fail;
 //! - [`recommend`]: which arm to use, over somebody's own mix of work;
+//! - [`proof`]: what was in force in the trials, and which of them do not count;
 //! - [`verify`]: every number of a report made again from the results.
 //!
 //! All read the results directory and nothing else, and the same directory always gives
@@ -22,6 +23,7 @@ pub mod lacks;
 pub mod picture;
 pub mod race;
 pub mod recommend;
+pub mod proof;
 mod render;
 mod table;
 pub mod verify;

@@ -8,9 +8,11 @@ mod forecast;
 mod gate;
 mod hunt;
 mod installation;
+mod mcp;
 mod merge;
 mod pick;
 mod recommend;
+mod propose;
 mod results;
 mod tune;
 mod watch;
@@ -24,9 +26,11 @@ pub use hunt::{HuntArgs, HuntWords};
 pub use installation::{
     SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand,
 };
+pub use mcp::McpArgs;
 pub use merge::MergeArgs;
 pub use pick::{PickArgs, Purpose};
 pub use recommend::{RecommendArgs, RecommendFormat};
+pub use propose::ProposeArgs;
 pub use results::{CompareArgs, ImportArgs, PackArgs, ReportArgs, UnpackArgs, VerifyArgs};
 pub use tune::TuneArgs;
 pub use watch::{WatchArgs, WatchFormat};
@@ -73,6 +77,14 @@ pub enum Command {
     /// that is ahead
     #[command(after_help = examples::TUNE)]
     Tune(Box<TuneArgs>),
+    /// Ask whether one change is better. The question pays from the error of its session before it is
+    /// measured, so that many questions together err no more often than one
+    #[command(after_help = examples::PROPOSE)]
+    Propose(Box<ProposeArgs>),
+    /// The referee for agents: the same questions as `propose`, by the Model Context Protocol on the
+    /// standard streams, within what you allow
+    #[command(after_help = examples::MCP)]
+    Mcp(Box<McpArgs>),
     /// Compare kernels that this machine boots itself: a run that goes on after each boot
     #[command(subcommand, after_help = examples::BOOT)]
     Boot(BootCommand),

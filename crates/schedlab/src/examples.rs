@@ -48,6 +48,18 @@ Examples:
   schedlab tune --vary 'env.THREADS=1..8' --vary nice=0,5 -- make -B
   schedlab tune --vary 'scx_lavd --slice-max-us=1000..20000 log' -w wakeup";
 
+pub const PROPOSE: &str = "\
+Examples:
+  schedlab propose -a slice=0.3ms -w wakeup --in-place always --budget 1m
+  schedlab propose -a default -a batch --new-session -- make -B -j4
+  schedlab propose --ledger";
+
+pub const MCP: &str = "\
+Examples:
+  schedlab mcp
+  schedlab mcp --allow vm --knobs base_slice,migration_cost --budget 1h
+  schedlab mcp --allow ssh:root@lab3 --arms policy,cpus,quota";
+
 pub const CHECK: &str = "\
 Examples:
   schedlab check experiments/quickstart.toml

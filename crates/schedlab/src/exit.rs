@@ -22,7 +22,7 @@ pub const UNMET: u8 = 3;
 /// were void at every attempt, or nothing was measured.
 pub const TRIALS_LOST: u8 = 4;
 /// A result was found that `--fail-on` names: a regression, a difference (`gate`), or a comparison
-/// that is not decided.
+/// that is not decided. A proposal was not accepted.
 pub const REGRESSION: u8 = 5;
 /// Interrupted; everything was undone, finished trials are on disk.
 pub const INTERRUPTED: u8 = 130;
@@ -39,7 +39,8 @@ pub const CODES: &[(u8, &str)] = &[
     ),
     (
         REGRESSION,
-        "with --fail-on, or of gate: a regression or difference was found, or is not decided",
+        "with --fail-on, or of gate: a regression or difference was found, or is not decided; of propose: \
+         not accepted",
     ),
     (INTERRUPTED, "interrupted; everything was undone"),
 ];

@@ -140,6 +140,8 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Bisect(args) => commands::bisect::bisect(args),
         Command::Pick(args) => commands::pick::pick(args),
         Command::Tune(args) => commands::tune::tune(args),
+        Command::Propose(args) => commands::propose::propose(args),
+        Command::Mcp(args) => commands::mcp::mcp(args),
         Command::Boot(command) => commands::boot::boot(command),
         Command::BootNext(args) => commands::boot::next(args),
         Command::Hunt(args) => commands::hunt::hunt(args),

@@ -16,6 +16,7 @@
 //! | [`frames`] | the rates and lows that players' tools compute of frame times |
 //! | [`turns`] | the verdict on such pairs, by process |
 //! | [`ebh`] | which calls survive, of many |
+//! | [`wealth`] | the error that a session of many questions may spend |
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
 //! | [`levels`] | on which level (boots, blocks) the variance is |
 //! | [`trend`] | drift over the order of measuring, and dependence |
@@ -50,6 +51,7 @@ pub mod t_test;
 pub mod trend;
 pub mod turns;
 pub mod verdict;
+pub mod wealth;
 
 #[cfg(test)]
 mod testing;

@@ -47,6 +47,7 @@ mod presets;
 mod program_fuzz;
 mod reboots;
 mod recommend;
+mod referee;
 mod run;
 mod scales;
 mod services;

@@ -420,7 +420,7 @@ impl<'a> Bisect<'a> {
         }
         let mut wanted = read_measurable(&given)?;
         let stop = &mut wanted.experiment.stop;
-        let calls: usize = wanted.experiment.workloads.iter().map(calls_of).sum();
+        let calls: usize = wanted.experiment.workloads.iter().map(count_calls).sum();
         let share = (1.0 - self.state.confidence) / f64::from(self.most_steps());
         stop.confidence = 1.0 - share / calls.max(1) as f64;
         if self.state.smallest_effect > 0.0 {
@@ -517,7 +517,7 @@ fn subject(args: &BisectArgs) -> Result<Subject<'_>, CliError> {
 }
 
 /// Verdicts that a workload has part in.
-fn calls_of(workload: &model::Workload) -> usize {
+pub(super) fn count_calls(workload: &model::Workload) -> usize {
     workload.loads.len() * workload.metrics.len().max(1)
 }
 
