@@ -129,15 +129,18 @@ pub struct Finding {
     pub metric: String,
     /// `better`, `worse`, `same` or `unknown`.
     pub verdict: String,
-    /// Proposal over baseline.
+    /// Change: proposal over baseline, or a difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ratio: Option<f64>,
+    pub change: Option<f64>,
     /// Lower end of its interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
     /// Upper end of its interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
+    /// Unit, where the change is a difference: proposal minus baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference_unit: Option<String>,
     /// Confidence of verdict and interval.
     pub confidence: f64,
     /// Evidence against "no difference".

@@ -1,9 +1,10 @@
 //! Error that a session may spend on many questions, one after the other.
 //!
-//! Somebody who tries twenty changes that change nothing, each at an error rate of 5 %, finds a better
-//! one in 64 of 100 sessions. Here a session has [`OF_SESSION`] for all of its questions together. Each
-//! question takes a [`SHARE`] of what is left as its own error rate, **before** it is measured. What
-//! was accepted gives its price back, all else does not.
+//! Somebody who tries twenty changes that change nothing, each judged at an error rate of 5 %, finds a
+//! better one in 17 of 100 sessions, and in 59 where three runs a side decide by eye (simulated). Here a
+//! session has [`OF_SESSION`] for all of its questions together. Each question takes a [`SHARE`] of what
+//! is left as its own error rate, **before** it is measured. What was accepted gives its price back, all
+//! else does not.
 //!
 //! The chance that a session accepts *anything* that is not better is at most [`OF_SESSION`], whatever
 //! else it accepts and whoever chooses its questions. Let `a_t` be the price of question `t`, and let a

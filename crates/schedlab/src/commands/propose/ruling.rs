@@ -67,6 +67,7 @@ impl Ruling {
         let outcome = match (is_better, is_whole) {
             (true, _) => Outcome::Accepted,
             (false, true) => Outcome::NotAccepted,
+            (false, false) if results.trials.is_empty() => Outcome::Withdrawn,
             (false, false) => Outcome::Interrupted,
         };
         Ruling {
@@ -173,45 +174,55 @@ pub fn findings_text(table: &Table) -> String {
 }
 
 fn found(comparison: &Comparison) -> Finding {
+    let difference = comparison.difference.as_ref();
+    let (change, low, high) = match difference {
+        Some(found) => (Some(found.value), found.low, found.high),
+        None => (comparison.ratio, comparison.low, comparison.high),
+    };
     Finding {
         cell: format!("{} {}", comparison.workload, comparison.load),
         metric: comparison.metric.clone(),
         verdict: comparison.verdict.as_str().to_owned(),
-        ratio: comparison.ratio,
-        low: comparison.low,
-        high: comparison.high,
+        change,
+        low,
+        high,
+        difference_unit: difference.map(|_| comparison.unit.clone()),
         confidence: comparison.confidence,
         e_value: comparison.e_value,
         blocks: comparison.blocks,
     }
 }
 
-/// `wakeup 50% latency_p99: better, -12.3 % (-14.0 to -10.1) at 99.75 %, evidence 4e5 after 80 blocks`
+/// `wakeup 50% wakeup_p99: better, -12.3 % (-14.0 to -10.1), evidence 4e5 of 200, 80 blocks`
 fn finding_text(finding: &Finding) -> String {
-    let percent = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
-    let change = match (finding.ratio, finding.low, finding.high) {
-        (Some(ratio), Some(low), Some(high)) => format!(
-            ", {} % ({} to {})",
-            percent(ratio),
-            percent(low),
-            percent(high)
-        ),
-        (Some(ratio), ..) => format!(", {} %", percent(ratio)),
-        _ => String::new(),
-    };
     let evidence = finding.e_value.map_or(String::new(), |e| {
-        format!(
-            ", evidence {e:.3e} of {:.0}",
-            1.0 / (1.0 - finding.confidence)
-        )
+        let deciding = 1.0 / (1.0 - finding.confidence);
+        format!(", evidence {e:.1e} of {deciding:.0}")
     });
     format!(
-        "{} {}: {}{change}{evidence}, {} blocks",
+        "{} {}: {}{}{evidence}, {} blocks",
         one_line(&finding.cell),
         finding.metric,
         finding.verdict,
+        change_text(finding),
         finding.blocks
     )
+}
+
+/// `, -12.3 % (-14.0 to -10.1)`; empty where there is none.
+fn change_text(finding: &Finding) -> String {
+    let unit = finding.difference_unit.as_deref();
+    let number = |value: f64| match unit {
+        Some(unit) => report::signed_with_unit(value, unit),
+        None => format!("{:+.1} %", (value - 1.0) * 100.0),
+    };
+    match (finding.change, finding.low, finding.high) {
+        (Some(change), Some(low), Some(high)) => {
+            format!(", {} ({} to {})", number(change), number(low), number(high))
+        }
+        (Some(change), ..) => format!(", {}", number(change)),
+        _ => String::new(),
+    }
 }
 
 fn proof_text(proof: &Proof) -> String {
