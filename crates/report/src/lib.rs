@@ -1,4 +1,4 @@
-//! From a results directory to an answer. The crate makes seven products:
+//! From a results directory to an answer. The crate makes these products:
 //!
 //! - [`Table`]: everything that was measured, judged, as plain values; [`FORMATS`] says
 //!   as what it can be written;
@@ -21,14 +21,14 @@ pub mod forecast;
 pub mod gate;
 pub mod lacks;
 pub mod picture;
+pub mod proof;
 pub mod race;
 pub mod recommend;
-pub mod proof;
 mod render;
 mod table;
 pub mod verify;
 
-// Shared by the seven.
+// Shared by all of them.
 mod columns;
 mod fold;
 pub mod hlog;

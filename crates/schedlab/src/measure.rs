@@ -19,8 +19,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub struct Run {
@@ -84,23 +84,32 @@ pub fn ends_in_order() -> bool {
 }
 
 /// The first signal asks for an orderly end, another one later ends at once. timeout(1)
-/// sends its signal twice, to its command and to the process group.
+/// sends its signal twice, to its command and to the process group. The flag is the same for all
+/// that ask, so a signal that comes before the measuring begins is not lost.
 pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
-    const TWICE: Duration = Duration::from_secs(1);
+    static FLAG: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+    let mut known = FLAG.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(flag) = &*known {
+        return Ok(Arc::clone(flag));
+    }
     let flag = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(CliError::internal)?;
+    let signals = Signals::new([SIGINT, SIGTERM]).map_err(CliError::internal)?;
     IN_ORDER.store(true, Ordering::Relaxed);
     let raised = Arc::clone(&flag);
-    std::thread::spawn(move || {
-        let mut first = None;
-        for _ in signals.forever() {
-            raised.store(true, Ordering::Relaxed);
-            if first.get_or_insert_with(Instant::now).elapsed() > TWICE {
-                std::process::exit(exit::INTERRUPTED.into());
-            }
-        }
-    });
+    std::thread::spawn(move || heed_signals(signals, &raised));
+    *known = Some(Arc::clone(&flag));
     Ok(flag)
+}
+
+fn heed_signals(mut signals: Signals, raised: &AtomicBool) {
+    const TWICE: Duration = Duration::from_secs(1);
+    let mut first = None;
+    for _ in signals.forever() {
+        raised.store(true, Ordering::Relaxed);
+        if first.get_or_insert_with(Instant::now).elapsed() > TWICE {
+            std::process::exit(exit::INTERRUPTED.into());
+        }
+    }
 }
 
 /// Results that are there, for this process alone. Where another one has them, its end is waited for

@@ -5,7 +5,7 @@ mod ruling;
 
 use crate::args::{ExperimentArgs, ProposeArgs};
 use crate::exit::{self, CliError};
-use crate::measure::{Measured, default_dir, measure_anew};
+use crate::measure::{Measured, default_dir, interrupt_flag, measure_anew};
 use crate::output::{self, Plain, note};
 use crate::request::{Wanted, read_measurable, read_wanted};
 use model::Experiment;
@@ -38,6 +38,8 @@ pub fn propose(args: &ProposeArgs) -> Result<ExitCode, CliError> {
         (None, true) => WhichSession::New(Asker::Shell),
         (None, false) => WhichSession::Newest(Asker::Shell),
     };
+    // A signal that comes from here on is answered in the ledger.
+    interrupt_flag()?;
     let registered = ledger.register_question(which, &asked)?;
     if !args.quiet {
         note!("{}", ruling::registered_text(&registered));
