@@ -134,8 +134,9 @@ impl Directory {
             Some(Ok(results)) => {
                 self.picture = Picture::from_table(&Table::from_results(&results));
                 self.seen = Some(stamp);
+                self.looked = Some((began, began.elapsed()));
             }
-            // Nothing is measured yet.
+            // Nothing is measured yet, and the first block is waited for.
             Some(Err(_)) if self.seen.is_none() => {
                 let plan = one.and_then(|dir| read::read_plan(&dir).ok());
                 let planned = plan.map(|(experiment, plan)| Picture::from_plan(&experiment, &plan));
@@ -143,7 +144,6 @@ impl Directory {
             }
             Some(Err(_)) | None => {}
         }
-        self.looked = Some((began, began.elapsed()));
     }
 }
 

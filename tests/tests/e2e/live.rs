@@ -23,6 +23,9 @@ fn run_words<'a>(blocks: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         "run",
         "--max-blocks",
         blocks,
+        // Nothing is decided before the blocks are over.
+        "--smallest-effect",
+        "0.01%",
     ];
     words.extend(more);
     words.extend(["--", "sleep", "0.3"]);
@@ -75,7 +78,7 @@ fn a_run_draws_itself_goes_on_when_the_view_is_left_and_prints_its_report() {
     let command = bench.command(&run_words("6", &["--live"]));
     let mut terminal = Terminal::start(&command, COLUMNS);
     terminal.expect("q leave the view, the run goes on");
-    terminal.expect("all ok");
+    terminal.expect("measuring");
     terminal.press("q");
     terminal.expect("The run goes on; Ctrl-C ends it.");
     let (status, shown) = terminal.end();
@@ -89,7 +92,7 @@ fn ctrl_c_in_the_view_ends_the_run_in_order() {
     let bench = Bench::default();
     let command = bench.command(&run_words("100", &["--live"]));
     let mut terminal = Terminal::start(&command, COLUMNS);
-    terminal.expect("all ok");
+    terminal.expect("measuring");
     terminal.press("\u{3}");
     let (status, shown) = terminal.end();
     assert_eq!(status.code(), Some(130), "{shown}");
