@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use stats::regret::{BlockGains, Draws, Standing, Weighed};
 
-/// What the user cares about, and what a replay is held to.
+/// The smallest regret that the user cares about, to which a replay is held.
 const CARE: f64 = 0.01;
 const CONFIDENCE: f64 = 0.95;
 /// Cells of the mix and arms beside the baseline.

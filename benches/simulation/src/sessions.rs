@@ -26,7 +26,7 @@ enum Rule {
     LooksBetter,
 }
 
-/// What the proposals of a session do.
+/// The effects of the proposals of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Nothing,

@@ -17,7 +17,7 @@ const PAUSES: u32 = 1000;
 /// Longest time between two looks at results that changed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Whether a process measures into the results.
+/// State of a run, by the process that measures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Life {
@@ -35,9 +35,9 @@ pub enum Life {
 pub struct Node {
     /// Name of the machine.
     pub name: String,
-    /// What it does now.
+    /// The step of its run now.
     pub now: Option<Now>,
-    /// Whether its run is under way.
+    /// State of its run.
     pub life: Life,
     /// Trials that it has stored.
     pub trials: usize,
@@ -46,11 +46,11 @@ pub struct Node {
 /// Everything that a view draws.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scene {
-    /// What was measured; nothing but names before the first trial has ended.
+    /// Everything that was measured; nothing but names before the first trial has ended.
     pub picture: Picture,
-    /// What the run does now.
+    /// The step of the run now.
     pub now: Option<Now>,
-    /// Whether the run is under way.
+    /// State of the run.
     pub life: Life,
     /// The machines of a run on several.
     pub nodes: Vec<Node>,
@@ -65,7 +65,7 @@ impl Scene {
     }
 }
 
-/// Where scenes come from.
+/// A place that scenes come from.
 pub trait Source {
     /// A scene, where it is another one than the last.
     ///
@@ -116,7 +116,7 @@ impl Directory {
         (changed(self.dir.join(files::MANIFEST)), trials.collect())
     }
 
-    /// Is another look at all results worth its time?
+    /// True if another look at all results is worth its time.
     fn may_read(&self) -> bool {
         self.looked
             .is_none_or(|(at, took)| at.elapsed() >= took.saturating_mul(PAUSES).min(LONGEST_PAUSE))

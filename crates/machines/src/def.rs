@@ -101,7 +101,7 @@ pub struct Can {
     pub here: bool,
     /// Are its programs those of this machine, so that one that is missing here is missing there?
     pub programs_of_here: bool,
-    /// Is it a guest that schedlab starts, and that nobody else needs?
+    /// True for a guest that schedlab starts, and that nobody else needs.
     pub is_guest: bool,
     /// Occasions on which the agent and its machine are started anew.
     pub reset: Reset,

@@ -29,7 +29,7 @@ pub(crate) struct FileTune {
     vary: Vec<String>,
 }
 
-/// What the `[tune]` table of a file varies; nothing where there is none.
+/// Settings that the `[tune]` table of a file varies; none where there is no table.
 pub fn read_vary(file_name: &str, text: &str) -> Result<Vec<String>, PlanError> {
     let read = || {
         let mut root = DeTable::parse(text)?;
@@ -59,7 +59,7 @@ struct Dimension {
     is_range: bool,
 }
 
-/// What the numbers of a range are.
+/// The kind of numbers of a range.
 #[derive(Debug, Clone, PartialEq)]
 enum Unit {
     /// A time in nanoseconds.

@@ -23,7 +23,7 @@ pub struct SessionState {
     pub wealth: Wealth,
 }
 
-/// How often a question was asked before.
+/// The number of times that a question was asked before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Earlier {
     /// Times that the same was asked in this session.
@@ -91,7 +91,7 @@ impl Books {
         numbers.max().unwrap_or(0) + 1
     }
 
-    /// How often this was asked before, as a session sees it.
+    /// The number of times that this was asked before, as a session sees it.
     pub fn count_earlier(&self, identity: &Identity, session: u32) -> Earlier {
         let mut earlier = Earlier::default();
         let mut asked = BTreeSet::new();

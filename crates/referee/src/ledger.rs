@@ -45,7 +45,7 @@ pub enum LedgerError {
         path: String,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// There is no such session.
@@ -91,7 +91,7 @@ pub enum WhichSession {
 /// A question that is to be registered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
-    /// What it is.
+    /// Identity of the question.
     pub identity: Identity,
     /// The same in words.
     pub words: String,

@@ -32,7 +32,7 @@ pub struct Picture {
     pub cells: Vec<CellPicture>,
     /// Trials that do not count, with their reasons, the most frequent first.
     pub excluded: Vec<String>,
-    /// What spoils the figures, the most serious first.
+    /// Everything that spoils the figures, the most serious first.
     pub notices: Vec<String>,
     /// Worst latency so far of each arm that has a trace, with what ran meanwhile.
     pub worst: Vec<String>,
@@ -72,11 +72,11 @@ pub struct ComparisonPicture {
     pub e_value: f64,
     /// Levels of the baseline and of the arm in words.
     pub levels: Option<(String, String)>,
-    /// Whether the change is a difference in the unit of the metric, and not a ratio.
+    /// True if the change is a difference in the unit of the metric, and not a ratio.
     pub by_difference: bool,
     /// Smallest change of interest, on the scale of the change.
     pub smallest: f64,
-    /// How it came to where it stands; ends that no picture has room for are at its edge.
+    /// Standings on the way to where it stands; ends that no picture has room for are at its edge.
     pub narrowing: Vec<Standing>,
     /// Number of each block, and its change.
     pub points: Vec<(u32, f64)>,
@@ -91,7 +91,7 @@ pub struct ComparisonPicture {
 pub struct LevelPicture {
     /// Name of the metric.
     pub metric: String,
-    /// In the order of the arms, in words; empty where an arm has no figure.
+    /// Medians in the order of the arms, in words; empty where an arm has no figure.
     pub arms: Vec<String>,
 }
 

@@ -31,7 +31,7 @@ pub struct Proof {
     pub void: Vec<String>,
 }
 
-/// What was read of an arm in its trials that count.
+/// Statements of the kernel about an arm in its trials that count.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InForce {
     /// Name of the arm.

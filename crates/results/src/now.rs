@@ -24,13 +24,13 @@ pub struct Now {
     pub attempt: u32,
     /// Step, as the agent gives it; empty where it has given none.
     pub step: String,
-    /// When the trial or the step began, in nanoseconds since 1970.
+    /// Time at which the trial or the step began, in nanoseconds since 1970.
     pub since_unix_ns: u64,
     /// Time that the run took until the last block had ended, earlier starts included.
     pub elapsed_ns: u64,
     /// Most time that the run took from then on; none before the first block has ended.
     pub left_ns: Option<u64>,
-    /// When the last block ended, in nanoseconds since 1970.
+    /// Time at which the last block ended, in nanoseconds since 1970.
     pub block_unix_ns: u64,
 }
 
@@ -60,7 +60,7 @@ impl Now {
     }
 }
 
-/// Does a process write to these results now?
+/// True while a process writes to these results.
 pub fn is_under_way(dir: &Path) -> bool {
     written::is_held(dir)
 }

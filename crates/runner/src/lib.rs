@@ -73,7 +73,7 @@ pub enum Event<'a> {
     FoundOut {
         /// Name of the cell.
         cell: &'a str,
-        /// What was found, in words.
+        /// The finding, in words.
         what: &'a str,
     },
     /// A trial is about to start.

@@ -19,7 +19,7 @@ const BETWEEN: Duration = Duration::from_secs(1);
 /// The view of one run, until it is dropped.
 pub struct View {
     ended: Arc<AtomicBool>,
-    /// Is the terminal taken by the view?
+    /// True while the view has the terminal.
     is_open: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// The page, where it is one.

@@ -121,7 +121,7 @@ pub fn from_file(path: &Path, arms: &[String]) -> Result<(Experiment, String), C
     Ok((experiment, text))
 }
 
-/// What the table `[tune]` of a file varies.
+/// Settings that the table `[tune]` of a file varies.
 pub fn read_vary(path: &Path) -> Result<Vec<String>, CliError> {
     let (_, text) = from_file(path, &["default".to_owned()])?;
     Ok(plan::read_vary(&path.display().to_string(), &text)?)

@@ -33,7 +33,7 @@ pub enum Act {
     StressNg(&'static [&'static str]),
 }
 
-/// What never is.
+/// A value that cannot be.
 #[derive(Debug, Clone, Copy)]
 pub enum Never {}
 

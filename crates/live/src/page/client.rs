@@ -16,7 +16,7 @@ const SAFE: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r
     Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; \
     script-src 'unsafe-inline'; connect-src 'self'; img-src data:; frame-ancestors 'none'\r\n";
 
-/// What is served now.
+/// Everything that is served now.
 pub struct Served<'a> {
     pub secret: &'a str,
     pub at: SocketAddr,
@@ -62,13 +62,13 @@ impl Client {
         goes_on && self.send(served)
     }
 
-    /// Has it all that there is?
+    /// True if it has all that there is.
     pub fn has_all(&self, number: u64) -> bool {
         let is_sent = self.has_asked && self.sent == self.answer.len();
         is_sent && self.seen.is_none_or(|seen| seen == number)
     }
 
-    /// What is waited for.
+    /// The events of its connection that are waited for.
     pub fn awaited(&self) -> PollFd<'_> {
         let flags = match self.sent < self.answer.len() {
             true => PollFlags::IN | PollFlags::OUT,
@@ -77,7 +77,7 @@ impl Client {
         PollFd::new(&self.stream, flags)
     }
 
-    /// When it is too late. Who waits for events has time.
+    /// Time after which it is too late. Who waits for events has time.
     pub fn deadline(&self) -> Option<Instant> {
         let is_idle = self.has_asked && self.sent == self.answer.len();
         (!is_idle).then_some(self.until)

@@ -24,7 +24,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// The page itself.
 const PAGE: &str = include_str!("page.html");
 
-/// What the clients are to be sent.
+/// The event for all clients.
 #[derive(Debug, Default)]
 struct Shared {
     /// The last event as it is sent.

@@ -15,7 +15,7 @@ pub enum Asked {
 /// Why a request is refused: status and words.
 pub type Refused = (&'static str, &'static str);
 
-/// What these bytes ask for; `None` where more must come.
+/// The part of the page that these bytes ask for; `None` where more must come.
 pub fn parse(bytes: &[u8], secret: &str, at: SocketAddr) -> Option<Result<Asked, Refused>> {
     let mut headers = [EMPTY_HEADER; MOST_HEADERS];
     let mut request = Request::new(&mut headers);

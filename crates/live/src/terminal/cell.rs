@@ -53,7 +53,7 @@ fn draw_points(frame: &mut Frame, area: Rect, cell: &CellPicture, c: &Comparison
     chart::draw(frame, body, &[every_block], c);
 }
 
-/// How often the baseline and the arm had which value, on one scale.
+/// Distributions of the values of the baseline and of the arm, on one scale.
 fn draw_distributions(frame: &mut Frame, area: Rect, picture: &Picture, c: &ComparisonPicture) {
     let columns = usize::from(area.width).saturating_sub(NAME + 4);
     let all = || c.values.iter().flat_map(|(a, b)| [*a, *b]);

@@ -13,7 +13,7 @@ pub struct Series {
     /// Number of blocks, and the change on the scale of [`on_scale`].
     pub points: Vec<(f64, f64)>,
     pub style: Style,
-    /// Whether a line joins the points.
+    /// True if a line joins the points.
     pub joined: bool,
 }
 

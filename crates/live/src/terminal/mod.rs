@@ -118,7 +118,7 @@ fn leave() {
     let _ = disable_raw_mode();
 }
 
-/// What is shown of a run.
+/// The screen that is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Shown {
     /// All comparisons.
@@ -134,7 +134,7 @@ enum Shown {
 #[derive(Debug)]
 struct View {
     scene: Option<Scene>,
-    /// When the scene came.
+    /// Time at which the scene came.
     came: Instant,
     shown: Shown,
     /// Number of the comparison that is chosen, over all cells.

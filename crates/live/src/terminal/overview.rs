@@ -187,7 +187,7 @@ fn draw_narrowing(frame: &mut Frame, area: Rect, picture: &Picture, c: &Comparis
     }
 }
 
-/// What spoils the figures, in a few lines.
+/// Everything that spoils the figures, in a few lines.
 fn troubles(picture: &Picture, width: usize) -> Vec<Line<'static>> {
     let all = [&picture.excluded, &picture.notices, &picture.worst];
     let all: Vec<&String> = all.into_iter().flatten().collect();

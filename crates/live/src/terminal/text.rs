@@ -13,7 +13,7 @@ pub fn clean(words: &str) -> String {
     one_line(words).into_owned()
 }
 
-/// At most so many columns; dots where something is missing.
+/// The words in at most so many columns; dots where something is missing.
 pub fn cut(words: &str, columns: usize) -> String {
     let words = clean(words);
     match words.chars().count() <= columns {
@@ -32,7 +32,7 @@ pub fn fit(words: &str, columns: usize) -> String {
     words + &" ".repeat(missing)
 }
 
-/// Does the person want no colours (no-color.org)?
+/// True unless the person wants no colours (no-color.org).
 fn has_colours() -> bool {
     static ASKED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *ASKED.get_or_init(|| std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))

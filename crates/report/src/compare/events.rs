@@ -76,7 +76,7 @@ pub fn describe_side(c: &EventComparison) -> String {
     )
 }
 
-/// What either side called, in a sentence; `None` where neither called an event.
+/// The calls of either side, in a sentence; `None` where neither called an event.
 pub fn describe_events(both: &SideBySide) -> Option<String> {
     let is_called = |e: &&EventEffect| e.a.verdict.is_call() || e.b.verdict.is_call();
     let called: Vec<&EventEffect> = both.events.iter().filter(is_called).collect();

@@ -174,7 +174,7 @@ impl<'a> Field<'a> {
         parts.map(weight).collect()
     }
 
-    /// For each part the smallest change of its weight that makes the answer another one.
+    /// The smallest change of the weight of each part that makes the answer another one.
     pub fn find_turns(&self, decision: &Decision) -> Vec<Turn> {
         let turn = |(index, part): (usize, &&Part)| {
             let changed = |factor: f64| {
@@ -196,7 +196,7 @@ impl<'a> Field<'a> {
         self.parts.iter().enumerate().filter_map(turn).collect()
     }
 
-    /// How many times the blocks an open answer is likely to take, if the means stay what they are.
+    /// The factor of blocks that an open answer is likely to take, if the means stay what they are.
     pub fn find_more_needed(&self, decision: &Decision) -> Option<f64> {
         let decides = |multiple: &f64| {
             let mut mix = self.mix();
@@ -296,7 +296,7 @@ pub fn answer_sentence(of: &Recommendation) -> String {
     }
 }
 
-/// What may still be true although an arm leads.
+/// Doubts that stay although an arm leads.
 fn doubt_words(of: &Recommendation, leader: &ArmStanding, baseline: &ArmStanding) -> String {
     let behind = percent_words(leader.regret.high);
     if leader.baseline {

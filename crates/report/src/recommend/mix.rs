@@ -138,7 +138,7 @@ impl Entry {
     }
 }
 
-/// What is left of the key after the name of the part's cell or workload, once for each.
+/// The rest of the key after the name of the part's cell or workload, once for each.
 fn rests<'a>(key: &'a str, part: &'a Part) -> impl Iterator<Item = &'a str> {
     let heads = [part.cell.as_str(), part.workload.as_str()].into_iter();
     heads

@@ -66,9 +66,9 @@ pub struct ArmStanding {
     pub baseline: bool,
     /// Chance that no other arm is better.
     pub chance_best: f64,
-    /// How far it stays behind the best arm.
+    /// Distance to the best arm.
     pub regret: Share,
-    /// How far it is ahead of the baseline.
+    /// Distance to the baseline.
     pub gain: Share,
 }
 
@@ -135,9 +135,9 @@ pub struct Recommendation {
     /// Further time in nanoseconds that an open answer is likely to take; none where it is not open, or
     /// where sixty times of what was measured would not do.
     pub more_ns: Option<f64>,
-    /// What the answer does not cover.
+    /// Reservations: everything that the answer does not cover.
     pub not_covered: Vec<String>,
-    /// What was to be measured and was not.
+    /// Arms and cells that were to be measured and were not.
     pub lacks: Vec<String>,
 }
 
@@ -161,7 +161,7 @@ pub enum RecommendError {
     /// Results of two machines.
     #[error("the results are of different machines: the {what} is {a} and {b}")]
     OtherMachine {
-        /// What differs.
+        /// The difference.
         what: &'static str,
         /// The value there, and where.
         a: String,
@@ -191,7 +191,7 @@ pub enum RecommendError {
     BadWeight {
         /// Place of the weight.
         place: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
     /// Weights of nothing.
@@ -223,7 +223,7 @@ fn list_left_out(arms: &[LeftOut]) -> String {
 }
 
 impl RecommendError {
-    /// What can be done.
+    /// The remedy.
     pub fn remedy(&self) -> String {
         match self {
             RecommendError::NoSource => "name a results directory or a capsule".to_owned(),

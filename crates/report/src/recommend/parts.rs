@@ -199,7 +199,7 @@ fn check_baseline(a: &Source, b: &Source) -> Result<(), RecommendError> {
     }
 }
 
-/// What has the same name in both is the same in both.
+/// Checks that all of the same name is the same in both.
 fn check_definitions(a: &Source, b: &Source) -> Result<(), RecommendError> {
     let (here, there) = (&a.results.experiment, &b.results.experiment);
     let unlike = |what: String| RecommendError::Unlike {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Sentences of one kind, beyond which they are counted.
 const MOST: usize = 4;
 
-/// What was to be measured and was not.
+/// Arms and cells that were to be measured and were not.
 pub fn find_lacks(together: &Together, sources: &[Source], field: &Field) -> Vec<String> {
     let unmeasured = field.unmeasured.iter();
     let mut found: Vec<String> = unmeasured

@@ -228,7 +228,7 @@ pub struct Comparison {
     pub in_turns: Option<InTurns>,
     /// Doubts that the numbers alone do not show, a sentence each.
     pub notes: Vec<String>,
-    /// How the interval narrowed and the evidence grew, of a comparison that decides.
+    /// Standings by which the interval narrowed and the evidence grew, of a comparison that decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub narrowing: Vec<Standing>,
     /// The blocks in order: what `ratio` and its interval are made of.

@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What is measured for a use.
+/// The mix that is measured for a use.
 struct Mixture {
     workloads: &'static [&'static str],
     beside: &'static [&'static str],

@@ -89,7 +89,7 @@ fn far_results(given: &str) -> Option<(String, &str)> {
     Some((format!("ssh:{}", &host[..colon]), &host[colon + 1..]))
 }
 
-/// On the terminal, until the person leaves.
+/// Draws on the terminal, until the person leaves.
 fn draw(source: &mut dyn Source) -> Result<(), CliError> {
     if !Stream::Errors.is_terminal() || !rustix::termios::isatty(rustix::stdio::stdin()) {
         return Err(CliError::usage(

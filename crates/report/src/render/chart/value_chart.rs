@@ -12,7 +12,7 @@ pub struct Series {
     /// Name in the labels of the points.
     pub name: String,
     pub points: Vec<(f64, Estimate)>,
-    /// Whether a line joins the points.
+    /// True if a line joins the points.
     pub joined: bool,
 }
 

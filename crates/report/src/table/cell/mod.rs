@@ -60,7 +60,7 @@ pub(super) struct CellScope<'a> {
     merged: bool,
     /// Arm that the others are compared with.
     baseline: usize,
-    /// Is it looked for how the intervals narrowed?
+    /// True if it is looked for how the intervals narrowed.
     has_narrowing: bool,
 }
 

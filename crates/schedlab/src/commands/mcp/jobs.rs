@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Time below which nothing more is begun.
 const LEAST: Duration = Duration::from_secs(2);
 
-/// What a job is for.
+/// The purpose of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Purpose {
     /// A question of the ledger.

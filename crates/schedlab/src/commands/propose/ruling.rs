@@ -23,7 +23,7 @@ pub struct Ruling {
     pub ledger: LedgerState,
 }
 
-/// What is left of the session after this question.
+/// The rest of the session after this question.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct LedgerState {
     pub session: u32,
