@@ -346,6 +346,7 @@ mod tests {
     use super::*;
 
     fn when(text: &str) -> Result<When, String> {
+        catalogue::install();
         parse_when(text, &[]).map_err(|e| e.to_string())
     }
 
