@@ -3,11 +3,11 @@
 #![allow(clippy::disallowed_methods)]
 
 use serde_json::Value;
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 #[test]
 fn a_short_pick_answers_and_changes_nothing() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let words = [
         "pick", "--for", "server", "--budget", "28s", "-a", "nice=1", "--only", "-o", "out",

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use serde_json::Value;
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 /// Sleeps longer the farther N is from 6, and as without it at 1; `kill` ends it.
 const WORK: &str =
@@ -35,7 +35,7 @@ fn tune(bench: &Bench, more: &[&str]) -> std::process::Output {
 
 #[test]
 fn a_planted_best_value_wins_and_is_confirmed_by_blocks_of_its_own() {
-    let _turn = alone();
+    let _turn = beside_others();
     let bench = Bench::default();
     let output = tune(&bench, &[]);
     expect_code(&output, 0);

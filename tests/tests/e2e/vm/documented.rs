@@ -17,6 +17,7 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
             "scx_rusty",
             "scx_rusty --slice-us-overutil 5000",
             "scx_lavd",
+            "scx_lavd --performance",
             "scx_bpfland --slice-us 5000",
         ],
     ),
