@@ -12,4 +12,4 @@ mod terminal;
 
 pub use page::Page;
 pub use scene::{Directory, Feed, Life, Node, Scene, Source};
-pub use terminal::{Left, watch};
+pub use terminal::{Left, cut_line, watch};

@@ -1,16 +1,15 @@
 //! Everything that a view draws, and where it comes from.
 
-use model::whole_nanos;
 use report::Table;
 use report::picture::Picture;
 use results::fleet::{is_fleet, machine_dirs};
-use results::now::is_under_way;
+use results::now::{is_under_way, unix_ns};
 use results::{Now, ResultSet, ResultsError, files, read};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Share of the time that looking at the results may take: a thousandth of one CPU.
 const PAUSES: u32 = 1000;
@@ -84,6 +83,8 @@ pub struct Directory {
     /// The last look at all results, and what it took.
     looked: Option<(Instant, Duration)>,
     last: Option<Scene>,
+    /// The change of the results that its machines have.
+    counted: Option<Stamp>,
 }
 
 /// Times at which the directory was changed: of its manifest and of its list of trials.
@@ -104,6 +105,7 @@ impl Directory {
             seen: None,
             looked: None,
             last: None,
+            counted: None,
         })
     }
 
@@ -120,6 +122,18 @@ impl Directory {
     fn may_read(&self) -> bool {
         self.looked
             .is_none_or(|(at, took)| at.elapsed() >= took.saturating_mul(PAUSES).min(LONGEST_PAUSE))
+    }
+
+    /// The machines. Their trials are counted again only where some were added.
+    fn find_nodes(&self, stamp: &Stamp) -> Vec<Node> {
+        let last = self
+            .last
+            .as_ref()
+            .filter(|_| self.counted.as_ref() == Some(stamp));
+        let counted = |index: usize| Some(last?.nodes.get(index)?.trials);
+        let dirs = machine_dirs(&self.dir).into_iter().enumerate();
+        dirs.map(|(index, dir)| node(&dir, counted(index)))
+            .collect()
     }
 
     fn read_results(&mut self, stamp: Stamp) {
@@ -154,34 +168,28 @@ impl Source for Directory {
             return Err(io::Error::new(io::ErrorKind::NotFound, why));
         }
         let stamp = self.stamp();
+        let stamp_of_nodes = stamp.clone();
         let life = find_life(&self.dir);
         let has_ended = life != Life::UnderWay && self.last.as_ref().is_none_or(|l| l.life != life);
         if self.seen.as_ref() != Some(&stamp) && (self.may_read() || has_ended) {
             self.read_results(stamp);
         }
+        let nodes = self.find_nodes(&stamp_of_nodes);
         let scene = Scene {
             picture: self.picture.clone(),
             now: Now::read_in(&self.dir).filter(|_| life == Life::UnderWay),
             life,
-            nodes: machine_dirs(&self.dir)
-                .iter()
-                .map(|dir| node(dir))
-                .collect(),
+            nodes,
             unix_ns: 0,
         };
         let is_new = self.last.as_ref() != Some(&scene);
         self.last = Some(scene.clone());
+        self.counted = Some(stamp_of_nodes);
         Ok(is_new.then(|| Scene {
             unix_ns: unix_ns(),
             ..scene
         }))
     }
-}
-
-/// Nanoseconds since 1970.
-fn unix_ns() -> u64 {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-    whole_nanos(since_epoch.unwrap_or_default())
 }
 
 fn find_life(dir: &Path) -> Life {
@@ -197,9 +205,12 @@ fn find_life(dir: &Path) -> Life {
     }
 }
 
-fn node(dir: &Path) -> Node {
+fn node(dir: &Path, trials: Option<usize>) -> Node {
     let life = find_life(dir);
-    let trials = std::fs::read_dir(dir.join(files::TRIALS));
+    let count = || {
+        let trials = std::fs::read_dir(dir.join(files::TRIALS));
+        trials.into_iter().flatten().flatten().count()
+    };
     Node {
         name: dir
             .file_name()
@@ -208,7 +219,7 @@ fn node(dir: &Path) -> Node {
             .into_owned(),
         now: Now::read_in(dir).filter(|_| life == Life::UnderWay),
         life,
-        trials: trials.into_iter().flatten().flatten().count(),
+        trials: trials.unwrap_or_else(count),
     }
 }
 

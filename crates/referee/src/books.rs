@@ -1,4 +1,4 @@
-//! What the entries of a ledger add up to.
+//! The sums of the entries of a ledger.
 
 use crate::entry::{Answer, Asker, Entry, Question, Session};
 use crate::identity::Identity;

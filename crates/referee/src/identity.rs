@@ -1,4 +1,4 @@
-//! What makes two questions the same one.
+//! The identity of a question, by which two are the same.
 
 use model::{Arm, Experiment};
 use serde_json::{Map, Value, json};

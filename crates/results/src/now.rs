@@ -1,4 +1,4 @@
-//! What a run does at this moment, for those who watch it: a file that comes and goes beside the
+//! The step of a run at this moment, for those who watch it: a file that comes and goes beside the
 //! reports.
 
 use crate::ResultsError;
@@ -6,6 +6,7 @@ use crate::files::{io_error, read_json, to_json};
 use doors::written;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Directory and name of the file.
 const FOLDER: &str = "report";
@@ -32,6 +33,12 @@ pub struct Now {
     pub left_ns: Option<u64>,
     /// Time at which the last block ended, in nanoseconds since 1970.
     pub block_unix_ns: u64,
+}
+
+/// Nanoseconds since 1970.
+pub fn unix_ns() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    model::whole_nanos(since_epoch.unwrap_or_default())
 }
 
 fn path_in(dir: &Path) -> PathBuf {

@@ -1,5 +1,6 @@
 //! The command line as it is typed. Its meaning is in `request.rs` and in the commands.
 
+mod answer;
 mod bisect;
 mod boot;
 mod cells;
@@ -17,6 +18,7 @@ mod results;
 mod tune;
 mod watch;
 
+pub use answer::AnswerArgs;
 pub use bisect::BisectArgs;
 pub use boot::{BootCommand, BootNextArgs, BootStart, BootStep};
 pub use cells::CellArgs;

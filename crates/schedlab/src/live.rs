@@ -4,14 +4,14 @@ use crate::exit::CliError;
 use crate::output::note;
 use doors::shown::Stream;
 use live::{Directory, Left, Page, Source};
-use results::Now;
+use results::now::{Now, unix_ns};
 use runner::{Event, Progress};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Time between two looks of a page at the results.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -207,9 +207,4 @@ impl Drop for Pulse {
     fn drop(&mut self) {
         Now::clear_in(&self.dir);
     }
-}
-
-fn unix_ns() -> u64 {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-    model::whole_nanos(since_epoch.unwrap_or_default())
 }

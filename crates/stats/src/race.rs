@@ -154,24 +154,12 @@ pub fn find_alike(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Normal;
+    use crate::testing::blocks_of_gains as blocks;
 
     const RULE: Rule = Rule {
         error: 0.05,
         most_arms: 10,
     };
-
-    fn blocks(seed: u64, count: usize, gains: &[f64], sd: f64) -> Vec<BlockGains> {
-        let mut normal = Normal::from_seed(seed);
-        (0..count)
-            .map(|_| {
-                let arms = gains
-                    .iter()
-                    .map(|gain| Some(gain + sd * normal.next_value()));
-                std::iter::once(Some(0.0)).chain(arms).collect()
-            })
-            .collect()
-    }
 
     #[test]
     fn the_worst_is_dropped_and_the_best_and_the_baseline_stay() {

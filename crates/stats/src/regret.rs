@@ -226,25 +226,12 @@ fn normal(rng: &mut ChaCha8Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Normal;
+    use crate::testing::blocks_of_gains as blocks;
 
     const EVEN: Weighed = Weighed {
         weight: 1.0,
         spread: 1.0,
     };
-
-    /// Blocks of a baseline and of arms with these gains.
-    fn blocks(seed: u64, count: usize, gains: &[f64], sd: f64) -> Vec<BlockGains> {
-        let mut normal = Normal::from_seed(seed);
-        (0..count)
-            .map(|_| {
-                let arms = gains
-                    .iter()
-                    .map(|gain| Some(gain + sd * normal.next_value()));
-                std::iter::once(Some(0.0)).chain(arms).collect()
-            })
-            .collect()
-    }
 
     fn standings(parts: &[Vec<BlockGains>], mix: &[Weighed]) -> Vec<Standing> {
         let draws = Draws::from_blocks(parts, parts[0][0].len()).unwrap();

@@ -1,4 +1,6 @@
-//! Helpers that the tests of this crate share: closeness, and seeded normal values.
+//! Helpers that the tests of this crate share: closeness, and seeded values.
+
+use crate::regret::BlockGains;
 
 /// Equal within a relative error of 1e-9.
 #[track_caller]
@@ -39,4 +41,15 @@ impl Normal {
         let bits = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11;
         (bits as f64 + 0.5) / (1u64 << 53) as f64
     }
+}
+
+/// Blocks of a baseline and of arms with these gains, whose noise has this standard deviation.
+pub fn blocks_of_gains(seed: u64, count: usize, gains: &[f64], sd: f64) -> Vec<BlockGains> {
+    let mut normal = Normal::from_seed(seed);
+    let mut block = || {
+        let arms = gains.iter();
+        let arms = arms.map(|gain| Some(gain + sd * normal.next_value()));
+        std::iter::once(Some(0.0)).chain(arms).collect()
+    };
+    (0..count).map(|_| block()).collect()
 }

@@ -134,8 +134,8 @@ impl Client {
         self.until = Instant::now() + LIMIT;
     }
 
-    /// What it says after its request is not listened to. It is read, since a connection that is closed
-    /// before takes the answer with it.
+    /// Words after its request are read and not listened to: a connection that is closed before takes the
+    /// answer with it.
     fn is_there(&mut self) -> bool {
         match self.stream.read(&mut [0; MOST_REQUEST]) {
             Ok(0) => false,

@@ -1,4 +1,4 @@
-//! What a client asks for.
+//! Requests of clients.
 
 use httparse::{EMPTY_HEADER, Request, Status};
 use std::net::SocketAddr;

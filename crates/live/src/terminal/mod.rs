@@ -6,6 +6,8 @@ mod nodes;
 mod overview;
 mod text;
 
+pub use text::cut as cut_line;
+
 use crate::scene::{Scene, Source};
 use doors::shown::raw_errors;
 use ratatui::Terminal;

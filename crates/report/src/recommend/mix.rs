@@ -1,4 +1,4 @@
-//! What matters how much: the weights that somebody gives to cells and metrics.
+//! The mix: weights that somebody gives to cells and metrics.
 
 use super::RecommendError;
 use super::parts::Part;

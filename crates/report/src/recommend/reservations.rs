@@ -1,5 +1,5 @@
-//! What a recommendation does not cover: places, figures and events that it did not weigh, and what was not
-//! measured.
+//! Everything that a recommendation does not cover: places, figures and events that it did not weigh, and
+//! those that were not measured.
 
 use super::answer::Field;
 use super::parts::Together;

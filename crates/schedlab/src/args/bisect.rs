@@ -1,7 +1,6 @@
 //! `schedlab bisect` as it is typed.
 
-use super::{ExperimentArgs, WaitArgs};
-use crate::output::Plain;
+use super::{AnswerArgs, ExperimentArgs, WaitArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -37,9 +36,6 @@ pub struct BisectArgs {
     /// results/bisect-TIME/]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    #[arg(long, value_enum, default_value_t = Plain::Text)]
-    pub format: Plain,
-    /// No progress, only the answer
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
 }

@@ -1,13 +1,12 @@
 //! `schedlab pick` as it is typed.
 
-use super::WaitArgs;
-use crate::output::Plain;
+use super::{AnswerArgs, WaitArgs};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct PickArgs {
-    /// What this machine is for
+    /// Use of this machine
     #[arg(long = "for", value_name = "USE", default_value = "desktop")]
     pub purpose: Purpose,
     /// Time for all of it
@@ -24,11 +23,8 @@ pub struct PickArgs {
     /// Results directory [default: results/pick-TIME/]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    #[arg(long, value_enum, default_value_t = Plain::Text)]
-    pub format: Plain,
-    /// No progress, only the answer
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

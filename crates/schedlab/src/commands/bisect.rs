@@ -133,11 +133,11 @@ pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
             note!("The steps so far are in {dir}; the same command with -o {dir} goes on.");
         }
     })?;
-    match args.format {
+    match args.answer.format {
         Plain::Json => output::json(&bisect.state)?,
         Plain::Text => output::print_text(state_text::answer_text(&bisect.state, &next))?,
     }
-    if !args.quiet {
+    if !args.answer.quiet {
         note!("\nResults  {}", bisect.dir.display());
     }
     Ok(match next {
@@ -290,7 +290,7 @@ impl<'a> Bisect<'a> {
     }
 
     fn say(&self, step: &Step) {
-        if !self.args.quiet {
+        if !self.args.answer.quiet {
             let short = step.commit.get(..git::SHORT).unwrap_or(&step.commit);
             note!("{short} {}: {} ({})", step.verdict, step.subject, step.why);
         }
@@ -426,7 +426,7 @@ impl<'a> Bisect<'a> {
         if self.state.smallest_effect > 0.0 {
             stop.smallest_effect = self.state.smallest_effect;
         }
-        let measured = measure_anew(Some(dir), wanted, self.args.wait, self.args.quiet)?;
+        let measured = measure_anew(Some(dir), wanted, self.args.wait, self.args.answer.quiet)?;
         let Measured { results, outcome } = measured;
         if outcome == Outcome::Interrupted {
             return Err(CliError::Interrupted);

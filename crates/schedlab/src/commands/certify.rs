@@ -21,7 +21,8 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
     };
     let Measured { results, outcome } =
         measure_anew(args.output.as_deref(), wanted, args.wait, args.quiet)?;
-    super::report::write_report_files(&Table::from_results(&results), &results)?;
+    let table = Table::from_results(&results);
+    super::report::write_report_files(&table, &results)?;
     let certificate = Certificate::from_results(&results).ok_or_else(|| match outcome {
         Outcome::Interrupted | Outcome::Restarts(_) => CliError::Interrupted,
         Outcome::Done => CliError::internal(format!(
@@ -40,9 +41,7 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
     }
     Ok(match outcome {
         Outcome::Interrupted | Outcome::Restarts(_) => ExitCode::from(exit::INTERRUPTED),
-        Outcome::Done => {
-            super::report::verdict_code(&Table::from_results(&results), &results, None)
-        }
+        Outcome::Done => super::report::verdict_code(&table, &results, None),
     })
 }
 

@@ -67,7 +67,8 @@ pub fn pick(args: &PickArgs) -> Result<ExitCode, CliError> {
     let all = wanted.experiment.arms.clone();
     let dir = args.output.clone();
     let dir = dir.unwrap_or_else(|| crate::measure::default_dir("pick"));
-    let Measured { results, outcome } = measure_anew(Some(&dir), wanted, args.wait, args.quiet)?;
+    let Measured { results, outcome } =
+        measure_anew(Some(&dir), wanted, args.wait, args.answer.quiet)?;
     super::report::write_report_files(&report::Table::from_results(&results), &results)?;
     if outcome != Outcome::Done {
         return Err(CliError::Interrupted);
@@ -94,11 +95,11 @@ pub fn pick(args: &PickArgs) -> Result<ExitCode, CliError> {
         recommendation,
         not_tried,
     };
-    match args.format {
+    match args.answer.format {
         Plain::Json => output::json(&pick)?,
         Plain::Text => output::print_text(pick.to_text(output::width()))?,
     }
-    if !args.quiet {
+    if !args.answer.quiet {
         note!("\nResults  {label}");
     }
     super::report::warn_of_lacks(&pick.recommendation.lacks);

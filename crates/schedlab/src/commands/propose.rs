@@ -24,7 +24,7 @@ const RULING_FILE: &str = "report/referee.json";
 pub fn propose(args: &ProposeArgs) -> Result<ExitCode, CliError> {
     let ledger = open_ledger()?;
     if args.ledger {
-        return ledger_list::show(&ledger, args.session, args.format);
+        return ledger_list::show(&ledger, args.session, args.answer.format);
     }
     refuse_what_the_ledger_sets(&args.experiment)?;
     let mut given = with_baseline(&args.experiment);
@@ -41,7 +41,7 @@ pub fn propose(args: &ProposeArgs) -> Result<ExitCode, CliError> {
     // A signal that comes from here on is answered in the ledger.
     interrupt_flag()?;
     let registered = ledger.register_question(which, &asked)?;
-    if !args.quiet {
+    if !args.answer.quiet {
         note!("{}", ruling::registered_text(&registered));
     }
     given.confidence = Some(registered.confidence());
@@ -50,7 +50,7 @@ pub fn propose(args: &ProposeArgs) -> Result<ExitCode, CliError> {
     let dir = dir.unwrap_or_else(|| default_dir(&experiment.name));
     let measured = read_measurable(&given).and_then(|wanted| {
         let wanted = with_question(wanted, &registered);
-        measure_anew(Some(&dir), wanted, args.wait, args.quiet)
+        measure_anew(Some(&dir), wanted, args.wait, args.answer.quiet)
     });
     match measured {
         Ok(measured) => answer(args, &ledger, &registered, &measured),
@@ -81,7 +81,7 @@ fn answer(
     ruling.enter_session(&ledger.read_books()?);
     let json = output::json_text(&ruling)?;
     results::write::write_derived(&results.dir, RULING_FILE, json.as_bytes())?;
-    match args.format {
+    match args.answer.format {
         Plain::Json => output::print_text(&json)?,
         Plain::Text => output::print_text(ruling.to_text())?,
     }

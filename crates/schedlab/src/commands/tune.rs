@@ -108,11 +108,11 @@ pub fn tune(args: &TuneArgs) -> Result<ExitCode, CliError> {
         }
     })?;
     let answer = answer_text::Answer::from_state(&tune.state, tune.judge()?.as_ref());
-    match args.format {
+    match args.answer.format {
         Plain::Json => output::json(&answer)?,
         Plain::Text => output::print_text(answer.to_text(output::width()))?,
     }
-    if !args.quiet {
+    if !args.answer.quiet {
         note!("\nResults  {}", tune.dir.display());
     }
     Ok(ExitCode::from(exit::DONE))
@@ -281,7 +281,7 @@ impl<'a> Tune<'a> {
             .map_or(arms.len(), |r| r.arms.len());
         let blocks = (BLOCKS * (first + 1) / (arms.len() + 1)).clamp(BLOCKS, MOST_BLOCKS);
         let left = self.left_of_race().unwrap_or(self.budget);
-        if !self.args.quiet {
+        if !self.args.answer.quiet {
             note!(
                 "Round {number}: {} candidates beside {}",
                 arms.len(),
@@ -317,7 +317,7 @@ impl<'a> Tune<'a> {
             .to_owned();
         let alike = all.into_iter().filter(|arm| *arm != chosen);
         let alike: Vec<String> = alike.map(str::to_owned).collect();
-        if !self.args.quiet {
+        if !self.args.answer.quiet {
             note!("Confirmation: {chosen} beside {}", self.state.baseline);
         }
         let name = PathBuf::from(directory::CONFIRMATION);
@@ -374,7 +374,7 @@ impl<'a> Tune<'a> {
         }
         experiment.stop.min_blocks = experiment.stop.max_blocks;
         let began = Instant::now();
-        let measured = measure_anew(Some(&dir), wanted, self.args.wait, self.args.quiet);
+        let measured = measure_anew(Some(&dir), wanted, self.args.wait, self.args.answer.quiet);
         let spent = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.state.spent_ns = self.state.spent_ns.saturating_add(spent);
         let Measured { results, outcome } = measured?;

@@ -1,6 +1,7 @@
 //! The live lines of a terminal, and the room that they have.
 
 use super::say_beside;
+use ::live::cut_line;
 use doors::shown::Stream;
 use indicatif::style::ProgressTracker;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, ProgressStyle};
@@ -36,19 +37,8 @@ fn in_room(parts: &[&str], room: usize) -> String {
     let fits = |line: &String| line.chars().count() <= room;
     match (fewer.into_iter().find(fits), parts.as_slice()) {
         (Some(line), _) => line,
-        (None, [.., place, now]) => cut(&format!("{now} \u{b7} {place}"), room),
-        (None, parts) => cut(&parts.concat(), room),
-    }
-}
-
-/// A text of at most so many characters, with dots where something is missing.
-fn cut(text: &str, room: usize) -> String {
-    match text.chars().count() <= room {
-        true => text.to_owned(),
-        false => {
-            let kept: String = text.chars().take(room.saturating_sub(1)).collect();
-            format!("{}\u{2026}", kept.trim_end())
-        }
+        (None, [.., place, now]) => cut_line(&format!("{now} \u{b7} {place}"), room),
+        (None, parts) => cut_line(&parts.concat(), room),
     }
 }
 
@@ -98,7 +88,7 @@ impl Live {
 
     pub(super) fn show_open(&mut self, open: &[String]) {
         let room = room().saturating_sub(INDENT.len());
-        let mut lines: Vec<String> = open.iter().map(|line| cut(line, room)).collect();
+        let mut lines: Vec<String> = open.iter().map(|line| cut_line(line, room)).collect();
         if lines.len() > SHOWN {
             lines.truncate(SHOWN - 1);
             lines.push(format!("{} more", open.len() - lines.len()));

@@ -1,4 +1,4 @@
-//! What the person who started the server lets an agent do. All else is refused by its name.
+//! Reins: all that the person who started the server lets an agent do. All else is refused by its name.
 
 use crate::args::McpArgs;
 use crate::exit::CliError;

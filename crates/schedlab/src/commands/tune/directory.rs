@@ -1,4 +1,4 @@
-//! What a race keeps in its directory: its rounds as results, the confirmation, and who is still in it.
+//! The directory of a race: its rounds as results, the confirmation, and who is still in it.
 
 use super::State;
 use crate::exit::CliError;
