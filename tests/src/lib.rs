@@ -17,7 +17,7 @@ use std::cell::Cell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 /// The schedlab binary that this `cargo test` built, beside the test's own.
@@ -117,10 +117,12 @@ pub fn write_program(path: &Path, contents: impl AsRef<[u8]>) {
 }
 
 static MACHINE: RwLock<()> = RwLock::new(());
+/// Held by the one test that may use schedlab's lock of the machine beside others.
+static LOCK_OF_RUNS: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    /// True while the test of this thread has the machine alone.
-    static IS_ALONE: Cell<bool> = const { Cell::new(false) };
+    /// True while no other test uses schedlab's lock of the machine.
+    static HAS_LOCK_OF_RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A turn of the machine, until it is dropped. Its seconds go to the file that SCHEDLAB_TURNS names.
@@ -133,14 +135,19 @@ pub struct Turn {
 #[derive(Debug)]
 enum Guard {
     Alone(#[expect(dead_code, reason = "it is held")] RwLockWriteGuard<'static, ()>),
+    WithLockOfRuns(
+        #[expect(dead_code, reason = "it is held")] RwLockReadGuard<'static, ()>,
+        #[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>,
+    ),
     Beside(#[expect(dead_code, reason = "it is held")] RwLockReadGuard<'static, ()>),
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        IS_ALONE.set(false);
+        HAS_LOCK_OF_RUNS.set(false);
         let how = match self.machine {
             Guard::Alone(_) => "alone",
+            Guard::WithLockOfRuns(..) => "with lock",
             Guard::Beside(_) => "beside others",
         };
         let thread = std::thread::current();
@@ -150,20 +157,32 @@ impl Drop for Turn {
     }
 }
 
-/// The machine for a test that measures, or changes what the kernel has once for all: schedlab holds a lock
-/// for the whole machine while it runs, so such tests take turns.
+/// The machine for a test that judges times or shares of CPUs, or looks at all that a run changes: no other
+/// test that runs experiments is there.
 pub fn alone() -> Turn {
     let machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-    IS_ALONE.set(true);
+    HAS_LOCK_OF_RUNS.set(true);
     Turn {
         machine: Guard::Alone(machine),
         began: Instant::now(),
     }
 }
 
+/// The machine for a test that judges no time, but needs what a kernel has once: schedlab's lock of the
+/// machine, a tunable, a daemon, a port. Only one such test runs at once, beside those of [`beside_others`].
+pub fn with_lock_of_runs() -> Turn {
+    let lock = LOCK_OF_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+    HAS_LOCK_OF_RUNS.set(true);
+    Turn {
+        machine: Guard::WithLockOfRuns(machine, lock),
+        began: Instant::now(),
+    }
+}
+
 /// The machine for a test that runs experiments and judges no time, in guests or with figures that a command
 /// only prints: several such tests run at once. A [`Bench`] has a lock of its own unless its test is
-/// [`alone`].
+/// [`alone`] or [`with_lock_of_runs`].
 pub fn beside_others() -> Turn {
     let machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
     Turn {
@@ -185,7 +204,8 @@ impl Default for Bench {
     fn default() -> Self {
         Bench {
             dir: tempfile::tempdir().expect("a temporary directory"),
-            lock: (!IS_ALONE.get()).then(|| tempfile::tempdir().expect("a temporary directory")),
+            lock: (!HAS_LOCK_OF_RUNS.get())
+                .then(|| tempfile::tempdir().expect("a temporary directory")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
-use tests::{Bench, alone, beside_others, expect_code, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, stderr, stdout, with_lock_of_runs};
 
 const ARM: &str = "[[arm]]\nname = \"a\"\n";
 const WAKEUP: &str = "[[workload]]\nkind = \"wakeup\"\n";
@@ -403,7 +403,7 @@ fn a_scheduler_needs_a_kernel_with_sched_ext_and_the_remedy_is_named() {
 
 #[test]
 fn an_unknown_tunable_is_refused_before_anything_is_written() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let output = bench.run(&[
         "run",
@@ -482,7 +482,7 @@ fn a_full_disk_ends_the_run_with_an_error_and_keeps_what_is_there() {
         tests::skipped("mounting a small disk needs root");
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let disk = bench.path("disk");
     std::fs::create_dir(&disk).expect("a directory");

@@ -9,7 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, beside_others, expect_code, is_root, no_guests, stderr, stdout};
+use tests::{
+    Bench, beside_others, expect_code, is_root, no_guests, stderr, stdout, with_lock_of_runs,
+};
 
 const KERNEL: &str = "debian:sid";
 
@@ -259,7 +261,7 @@ fn a_guest_of_an_ordinary_user_sees_neither_their_processes_nor_their_keys() {
     if !is_root() {
         return tests::skipped("only root can become another user");
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     // Nobody has a list of all names of secrets.
     let secrets = ["home/.ssh/id", "home/.vault-token", "home/notes/diary"];
@@ -469,7 +471,7 @@ fn ctrl_c_while_a_guest_boots_ends_the_run_and_boots_no_other() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let args = [
         "run", "-o", "out", "--vm", KERNEL, "-a", "default", "--", "true",

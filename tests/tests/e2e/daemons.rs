@@ -14,7 +14,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, beside_others, expect_code, is_root, skipped, stderr, stdout};
+use tests::{
+    Bench, beside_others, expect_code, is_root, skipped, stderr, stdout, with_lock_of_runs,
+};
 
 /// The nice value that the daemon has of itself.
 const OWN_NICE: i32 = 2;
@@ -170,7 +172,7 @@ fn a_daemon_has_what_the_arm_says_in_its_trials_and_its_own_afterwards() {
     if !can_change() {
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let daemon = Daemon::start(&bench, LONG);
     let before = daemon.state();
@@ -202,7 +204,7 @@ fn arms_for_a_daemon_take_turns_beside_one_process_with_an_arm_that_leaves_it_al
     if !can_change() {
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let daemon = Daemon::start(&bench, SHORT);
     let text = r#"
@@ -292,7 +294,7 @@ fn a_daemon_has_its_own_again_after_the_death_of_schedlab_and_of_all_that_guards
     if !can_change() {
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let daemon = Daemon::start(&bench, LONG);
     let before = daemon.state();
@@ -470,7 +472,7 @@ fn the_cgroup_of_a_daemon_has_the_weight_and_the_quota_of_the_arm_and_its_own_af
     if !can_change() {
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let Some(group) = Group::make(&format!("lab-{}", std::process::id())) else {
         return skipped("no cgroup with a weight and a quota can be made here");

@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use std::process::{Command, Output};
-use tests::{Bench, alone, expect_code, stdout};
+use tests::{Bench, expect_code, stdout, with_lock_of_runs};
 
 /// In process and mount namespaces of its own, as process 1; `None` where the kernel
 /// gives none.
@@ -62,7 +62,7 @@ fn commands_work_as_process_1() {
 
 #[test]
 fn a_run_works_as_process_1_and_its_results_can_be_verified_there() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let run = [
         "run",

@@ -2,7 +2,7 @@
 //! resume completes the same plan. `benches/kills` does the same a thousand times.
 
 use kills::{Campaign, Damage, Mechanism, Tally, Victim, boot_entries, service_units};
-use tests::{alone, beside_others, skipped};
+use tests::{beside_others, skipped, with_lock_of_runs};
 
 const SEED: u64 = 7;
 /// The mechanisms, each with a test. In `make test` each has so many of the eight victims, beginning
@@ -28,13 +28,13 @@ fn some_lose_and_leave_nothing(mechanism: Mechanism) {
 }
 
 /// Every victim is killed once while its run is under way. What turns a knob of this machine has the
-/// machine alone.
+/// lock of runs.
 fn nothing_is_lost_or_left(mechanism: Mechanism, victims: &[Victim]) {
     let _turn = match mechanism {
         Mechanism::Policy | Mechanism::Bisection | Mechanism::Cgroups | Mechanism::Services => {
             beside_others()
         }
-        _ => alone(),
+        _ => with_lock_of_runs(),
     };
     let mut campaign = match Campaign::new(mechanism, SEED) {
         Ok(campaign) => campaign,

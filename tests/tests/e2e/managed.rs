@@ -11,7 +11,7 @@ use rustix::process::Pid;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
-use tests::{Bench, Machine, alone, expect_code, is_root, skipped, stdout};
+use tests::{Bench, Machine, expect_code, is_root, skipped, stdout, with_lock_of_runs};
 
 /// The program of the daemon.
 const NAME: &str = "lab-daemon";
@@ -149,7 +149,7 @@ fn a_container_has_what_the_arm_says_by_its_name_and_by_its_id() {
     {
         return skipped("podman or runc is not installed");
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let container = Container::start(&bench);
     let before = container.state();

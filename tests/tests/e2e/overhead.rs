@@ -12,7 +12,7 @@ use results::ResultSet;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
-use tests::{Bench, alone, expect_code, is_root, sched_program, stderr, stdout};
+use tests::{Bench, expect_code, is_root, sched_program, stderr, stdout, with_lock_of_runs};
 
 const EXPERIMENT: &str = r#"
 name = "collectors"
@@ -47,7 +47,7 @@ fn metrics_of(bench: &Bench, arm: &str) -> Vec<String> {
 
 #[test]
 fn arms_have_the_collectors_of_the_experiment_or_their_own_and_no_others() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let file = bench.file("e.toml", EXPERIMENT);
     expect_code(&bench.run(&["run", &file, "-o", "out", "-q"]), 0);
@@ -100,7 +100,7 @@ fn run_queue_latency_is_counted_by_bpf_for_each_cpu() {
     if !fs::exists("/sys/kernel/btf/vmlinux").unwrap() {
         return tests::skipped("this kernel has no BTF");
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let file = bench.file("e.toml", CROWDED);
     let before = collectors_running();
@@ -195,7 +195,7 @@ fn a_collector_that_there_is_not_is_named_with_its_place() {
 
 #[test]
 fn each_collector_has_its_cost_and_the_costs_are_kept() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let args = [
         "overhead",

@@ -6,7 +6,7 @@
 use model::TrialState;
 use results::ResultSet;
 use std::path::PathBuf;
-use tests::{Bench, beside_others, expect_code, skipped};
+use tests::{Bench, expect_code, skipped, with_lock_of_runs};
 
 /// One file: the program that it needs, what makes it short, and the metrics that must come out.
 struct Preset {
@@ -134,7 +134,7 @@ fn measured(name: &str, text: &str) -> ResultSet {
 
 #[test]
 fn every_preset_measures_its_metrics_with_the_real_program() {
-    let _turn = beside_others();
+    let _turn = with_lock_of_runs();
     for preset in PRESETS {
         let Preset { file, program, .. } = preset;
         if tests::program(program).is_none() {
@@ -182,7 +182,7 @@ fn a_kernel_is_built_in_a_folder_of_its_own_in_each_trial() {
     if tests::program("make").is_none() || tests::program("cc").is_none() {
         return skipped("kernel-build.toml: make or cc is not installed");
     }
-    let _turn = beside_others();
+    let _turn = with_lock_of_runs();
     let tree = tests::tree(&[
         ("Makefile", MAKEFILE),
         ("a.c", "int a(void) { return 1; }\n"),

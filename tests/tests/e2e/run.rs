@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use tests::{Bench, alone, beside_others, expect_code, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, stderr, stdout, with_lock_of_runs};
 
 /// A command whose time is steady: the verdict comes soon.
 const SHORT: [&str; 3] = ["--", "sleep", "0.02"];
@@ -30,7 +30,7 @@ fn json(bench: &Bench, dir: &str) -> Value {
 
 #[test]
 fn a_command_is_compared_under_two_policies_and_all_reports_can_be_made_again() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let output = run_short(
         &bench,
@@ -169,7 +169,7 @@ fn a_regression_has_its_own_exit_code_only_when_asked_for() {
 
 #[test]
 fn an_interrupted_run_ends_in_order_and_resume_completes_it() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let args = [
         "run",
@@ -428,7 +428,7 @@ fn the_newest_run_is_taken_where_none_is_named() {
 
 #[test]
 fn a_run_of_the_command_line_leaves_a_file_that_repeats_it() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let words = [
         "run",
@@ -464,7 +464,7 @@ fn a_run_of_the_command_line_leaves_a_file_that_repeats_it() {
 
 #[test]
 fn a_run_waits_for_another_one_where_that_is_asked_for() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
         let words = ["run", "-q", "-a", "default", "--max-blocks", "1", "-o"];
@@ -571,7 +571,7 @@ fn a_resume_after_the_machine_has_changed_is_refused_and_loses_nothing() {
 
 #[test]
 fn two_runs_at_once_on_one_machine_are_refused() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let args = ["run", "-o", "first", "-a", "default", "--", "sleep", "3"];
     let mut first = bench

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, beside_others, expect_code, is_root, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, is_root, stderr, stdout, with_lock_of_runs};
 
 /// One workload under `arms`; `server` and `more` are tables of it.
 fn experiment(arms: &str, workload: &str, tables: &str) -> String {
@@ -107,7 +107,7 @@ fn eventually(what: &str, check: impl Fn() -> bool) {
 
 #[test]
 fn variables_of_an_arm_are_proven_also_of_a_server_that_writes_over_its_environment() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let arms = ONE_ARM.to_owned()
         + "[[arm]]\nname = \"own\"\nto = \"server\"\nenv = { SHOWN = \"1 2\" }\n";
@@ -128,7 +128,7 @@ fn variables_of_an_arm_are_proven_also_of_a_server_that_writes_over_its_environm
 
 #[test]
 fn every_kind_of_server_answers_and_is_gone_afterwards() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let of_http = |name: &str| http(&format!("kind = \"{name}\""));
     let of_kind = |kind: &str| {
         let workload = format!("kind = \"{kind}\"\nloads = [\"200/s\"]\n{SHORT}");
@@ -156,7 +156,7 @@ fn every_kind_of_server_answers_and_is_gone_afterwards() {
 
 #[test]
 fn a_command_is_a_server_when_it_says_so_itself() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let server = format!(
         "kind = \"command\"\ncommand = [{:?}, \"serve\", \"--port\", \"{{port}}\"]\n\
@@ -190,7 +190,7 @@ fn memcached_is_measured_alone_and_beside_each_antagonist_with_the_policy_proven
         tests::skipped("needs root, memcached and stress-ng");
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let arms = "[[arm]]\nname = \"default\"\n[[arm]]\nname = \"fifo\"\nto = \"server\"\n\
                 policy = { class = \"fifo\", priority = 3 }\n";
@@ -227,7 +227,7 @@ fn memcached_is_measured_alone_and_beside_each_antagonist_with_the_policy_proven
 
 #[test]
 fn workers_beside_a_load_want_the_same_in_every_trial_and_their_work_is_counted() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let words = [
         "run",
@@ -296,7 +296,7 @@ args = ["--cpu", "1"]
 #[test]
 #[ignore = "fetches and builds a program of Go: make test-long ROWS=http-echo"]
 fn the_real_http_echo_is_measured_alone_beside_stress_ng_and_on_cpus_of_its_own() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let installed = bench.run(&["tool", "install", "http-echo"]);
     if installed.status.code() != Some(0) {
@@ -347,7 +347,7 @@ fn left_behind(bench: &Bench) -> Vec<String> {
 
 #[test]
 fn the_highest_rate_that_holds_a_service_level_is_found_within_a_trial() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     // A level that always holds: what is found is where the search ends.
     let workload = "kind = \"http\"\nduration = \"500ms\"\n\
@@ -464,7 +464,7 @@ fn a_killed_run_leaves_no_server_and_no_group() {
         tests::skipped("needs root and memcached");
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let workload = "kind = \"memcached\"\nloads = [\"500/s\"]\nkeys = 100\nduration = \"60s\"";
     let server = "[workload.server]\nkind = \"memcached\"\nweight = 50";

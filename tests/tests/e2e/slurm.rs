@@ -6,7 +6,7 @@ use results::ResultSet;
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-use tests::{Cluster, alone, expect_code, stderr, stdout};
+use tests::{Cluster, expect_code, stderr, stdout, with_lock_of_runs};
 
 /// Two arms on both nodes, or on one, whose trials take this long.
 fn experiment(cluster: &Cluster, nodes: u32, trial: &str) -> String {
@@ -67,7 +67,7 @@ fn expect_no_job(cluster: &Cluster) {
 
 #[test]
 fn blocks_of_two_nodes_are_one_result_and_more_can_be_added() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start() else {
         return;
     };
@@ -98,7 +98,7 @@ fn blocks_of_two_nodes_are_one_result_and_more_can_be_added() {
 
 #[test]
 fn within_a_job_its_nodes_are_used_and_a_run_on_one_node_goes_on_on_another() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start() else {
         return;
     };
@@ -128,7 +128,7 @@ fn within_a_job_its_nodes_are_used_and_a_run_on_one_node_goes_on_on_another() {
 #[test]
 #[ignore = "a job of Slurm that ends: make test-long"]
 fn a_node_that_is_drained_leaves_its_blocks_to_the_other() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start() else {
         return;
     };
@@ -177,7 +177,7 @@ fn two_kernels(own: &str, other: &str) -> String {
 
 #[test]
 fn nodes_are_restarted_by_slurm_for_the_kernels_of_arms() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start_with_kernels() else {
         return;
     };
@@ -229,7 +229,7 @@ fn nodes_are_restarted_by_slurm_for_the_kernels_of_arms() {
 #[test]
 #[ignore = "a job of Slurm that ends: make test-long"]
 fn a_cancelled_job_ends_the_run_in_order_and_another_job_goes_on() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start() else {
         return;
     };
@@ -257,7 +257,7 @@ fn a_cancelled_job_ends_the_run_in_order_and_another_job_goes_on() {
 
 #[test]
 fn what_slurm_does_not_give_is_an_error_and_leaves_no_job() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start() else {
         return;
     };
@@ -311,7 +311,7 @@ fn without_the_commands_of_slurm_the_package_is_named() {
 #[test]
 #[ignore = "waits for a machine that is late by more than a minute: make test-long"]
 fn a_node_that_others_take_between_two_kernels_holds_up_no_run() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start_with_kernels() else {
         return;
     };
@@ -343,7 +343,7 @@ fn a_node_that_others_take_between_two_kernels_holds_up_no_run() {
 #[test]
 #[ignore = "Slurm takes half a minute to notice: make test-long"]
 fn a_node_that_dies_voids_its_block_and_the_other_goes_on() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start() else {
         return;
     };
@@ -391,7 +391,7 @@ fn ended_in_order(cluster: &Cluster, run: Child, budget: &str) {
 #[test]
 #[ignore = "waits for a time limit: make test-long"]
 fn a_run_ends_in_order_before_the_time_limit_of_its_job() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start() else {
         return;
     };
@@ -407,7 +407,7 @@ fn a_run_ends_in_order_before_the_time_limit_of_its_job() {
 #[test]
 #[ignore = "waits for the grace time of a job: make test-long"]
 fn a_job_that_is_preempted_ends_the_run_in_order_and_another_job_goes_on() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start() else {
         return;
     };

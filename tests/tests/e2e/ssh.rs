@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tests::{Bench, Sshd, alone, expect_code, is_root, skipped, stderr, stdout};
+use tests::{Bench, Sshd, expect_code, is_root, skipped, stderr, stdout, with_lock_of_runs};
 
 /// A knob that changes nothing here while it is a little higher for a moment.
 const KNOB: &str = "/proc/sys/vm/swappiness";
@@ -94,7 +94,7 @@ fn arms_are_compared_and_proven_on_another_machine() {
     if !root_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let before = knob();
     let arms = format!(
@@ -129,7 +129,7 @@ fn a_connection_that_is_cut_voids_its_trial_and_the_run_goes_on() {
     if !root_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let before = knob();
     let file = experiment(&bench, &sshd, &tuned(before), &sleeping("1"));
@@ -158,7 +158,7 @@ fn the_end_of_the_controller_ends_the_trial_and_undoes_the_arm() {
     if !root_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let before = knob();
     let file = experiment(&bench, &sshd, &tuned(before), &sleeping(MARK));
@@ -238,7 +238,7 @@ fn the_agent_of_a_user_who_is_not_root_is_started_by_sudo_where_an_arm_changes_s
     let Some(sshd) = Sshd::start_with(&[USER, ("sudo", &sudo)]) else {
         return;
     };
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let run = |arms: &str, output: &str| {
         let file = experiment(&bench, &sshd, arms, &sleeping("0.05"));
@@ -275,7 +275,7 @@ fn a_machine_of_another_architecture_needs_a_build_for_it() {
 #[test]
 fn two_controllers_do_not_share_a_machine() {
     let Some(sshd) = Sshd::start() else { return };
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let (first, second) = (Bench::default(), Bench::default());
     let long = experiment(&first, &sshd, "", &sleeping(MARK));
     let short = experiment(&second, &sshd, "", &sleeping("0.1"));
@@ -305,7 +305,7 @@ fn two_controllers_do_not_share_a_machine() {
 #[test]
 fn a_machine_is_looked_at_before_any_run() {
     let Some(sshd) = Sshd::start() else { return };
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let file = experiment(&bench, &sshd, "", &sleeping("0.1"));
     let text = bench.run(&["target", "check", &file, "--yes"]);
@@ -342,7 +342,7 @@ fn a_check_of_a_machine_foresees_what_its_trials_will_warn_of() {
     if !root_or_skip() {
         return;
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let nice = "[[arm]]\nname = \"nice\"\npolicy = { nice = 5 }\n";
     let file = experiment(&bench, &sshd, nice, &sleeping("0.1"));
@@ -363,7 +363,7 @@ fn a_clock_that_is_off_is_told() {
     let Some(sshd) = Sshd::start_with(&[behind]) else {
         return;
     };
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let file = experiment(&bench, &sshd, "", &sleeping("0.05"));
     let check = bench.run(&["target", "check", &file, "--yes"]);
@@ -395,7 +395,7 @@ fn a_clock_that_is_off_is_told() {
 #[test]
 fn a_load_on_the_controller_reaches_the_service_through_ssh() {
     let Some(sshd) = Sshd::start() else { return };
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let workload = "kind = \"http\"\nloads = [\"200/s\"]\nload-on = \"controller\"\n\
                     metrics = [\"request_p50\"]\n\
@@ -422,7 +422,7 @@ fn a_load_on_the_controller_reaches_the_service_through_ssh() {
 #[test]
 fn an_agent_in_the_cache_that_was_changed_is_not_used() {
     let Some(sshd) = Sshd::start() else { return };
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let file = experiment(&bench, &sshd, "", &sleeping("0.05"));
     expect_code(&bench.run(&["check", &file, "--yes"]), 0);

@@ -8,7 +8,7 @@ use model::{Role, TrialState, readings};
 use results::ResultSet;
 use std::collections::BTreeSet;
 use std::path::Path;
-use tests::{Bench, alone, beside_others, expect_code, stderr};
+use tests::{Bench, beside_others, expect_code, stderr, with_lock_of_runs};
 
 const STACK: &str = r#"
 [[arm]]
@@ -99,7 +99,7 @@ fn an_arm_gives_every_service_its_weight_and_its_nice_value() {
     if !tests::is_root() || !can_run() {
         return tests::skipped("needs root");
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let heavy = "name = \"heavy\"\nweight = 300\npolicy = { nice = 5 }";
     let batch = "name = \"batch\"\npolicy = { class = \"batch\" }";
@@ -119,7 +119,7 @@ fn an_arm_of_the_command_line_is_for_the_neighbour_where_its_changes_say_so() {
     if !tests::is_root() {
         return tests::skipped("needs root");
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let line = "run -w wakeup:1 --beside spinner --duration 1s --max-blocks 1 -o out -a default \
                 -a light:=antagonist:weight=20 -a antagonist:nice=5";
@@ -179,7 +179,7 @@ fn the_template_of_an_application_measures_its_small_server() {
     if has.is_err() {
         return tests::skipped("busybox is not installed");
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let template =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/your-application.toml");

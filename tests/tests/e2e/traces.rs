@@ -13,7 +13,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use tests::{Bench, alone, expect_code, is_root, stderr, stdout};
+use tests::{Bench, expect_code, is_root, stderr, stdout, with_lock_of_runs};
 
 const EXPERIMENT: &str = r#"
 name = "traces"
@@ -182,7 +182,7 @@ fn expect_a_trace_of_perfetto(file: &Path) {
 
 #[test]
 fn of_all_trials_of_an_arm_the_worst_is_kept_and_shown() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     if no_tracefs() {
         return;
     }
@@ -227,7 +227,7 @@ fn of_all_trials_of_an_arm_the_worst_is_kept_and_shown() {
 
 #[test]
 fn a_trace_that_cannot_be_had_is_refused_before_anything_runs() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let word = [
         "run",

@@ -6,7 +6,7 @@
 use model::{TrialResult, TrialState};
 use results::ResultSet;
 use std::process::Output;
-use tests::{Bench, alone, expect_code, no_guests, skipped, stderr};
+use tests::{Bench, beside_others, expect_code, no_guests, skipped, stderr};
 
 const TARGET: &str = "[target]\nkind = \"xen\"\naccel = \"tcg\"\nmemory = \"2G\"\n";
 
@@ -40,7 +40,7 @@ fn run(bench: &Bench, command: &str, text: &str) -> Option<Output> {
         skipped(why);
         return None;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let file = bench.file("experiment.toml", text);
     let output = match command {
         "run" => bench.run(&["run", &file, "--output", "out"]),
@@ -143,7 +143,7 @@ fn guests_in_virtual_time_give_the_same_figures_for_the_same_seed() {
         return;
     };
     expect_code(&output, 0);
-    let _alone = alone();
+    let _turn = beside_others();
     let again = bench.run(&["run", "experiment.toml", "--output", "again"]);
     expect_code(&again, 0);
     assert_eq!(figures(&bench, "out"), figures(&bench, "again"));

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 use std::process::Output;
-use tests::{Bench, Terminal, alone, beside_others, expect_code, stderr, stdout};
+use tests::{Bench, Terminal, beside_others, expect_code, stderr, stdout, with_lock_of_runs};
 
 /// Columns of a terminal as most people have it.
 const COLUMNS: u16 = 100;
@@ -178,7 +178,7 @@ fn a_performance_engineer_has_nginx_and_a_noisy_neighbour() {
     if installed.is_err() {
         return tests::skipped("nginx is not installed");
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let words = [
         "-w",
         "http:2k/s",

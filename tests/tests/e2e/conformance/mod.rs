@@ -8,7 +8,7 @@ use machines::conformance::check_conformance;
 use machines::{Host, Keys, TargetDef};
 use model::{Experiment, TargetSpec};
 use std::process::Command;
-use tests::{Sshd, alone, beside_others, schedlab, skipped};
+use tests::{Sshd, beside_others, schedlab, skipped, with_lock_of_runs};
 
 /// Targets of `machines::TARGETS`, and one more in one file and one line.
 static TARGETS: &[(&TargetDef, &str)] = &[
@@ -57,7 +57,7 @@ fn conforms(def: &TargetDef, spec: &TargetSpec) {
 
 #[test]
 fn targets_on_this_machine_do_what_a_target_must() {
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     for (def, keys) in TARGETS {
         let keys = Keys::parse(keys).expect("a table");
         let spec = (def.read)(keys).expect("a target");
@@ -81,7 +81,7 @@ fn a_guest_does_what_a_target_must() {
 #[test]
 fn a_machine_over_ssh_does_what_a_target_must() {
     let Some(sshd) = Sshd::start() else { return };
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let config = sshd.path("config");
     let keys = format!("{{host = \"lab\", config = \"{}\"}}", config.display());
     let spec = (machines::ssh::DEF.read)(Keys::parse(&keys).expect("a table"));

@@ -19,7 +19,7 @@ use guests::{KERNEL, experiment, trials};
 use results::StoredTrial;
 use std::collections::BTreeSet;
 use std::process::Command;
-use tests::{Bench, alone, beside_others, expect_code, no_guests, stderr, stdout};
+use tests::{Bench, beside_others, expect_code, no_guests, stderr, stdout, with_lock_of_runs};
 
 #[test]
 fn what_cannot_work_is_said_before_the_first_trial() {
@@ -112,7 +112,7 @@ fn apt_does_not_run_the_hosts_hooks_and_goes_through_its_proxy() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let hooked = bench.path("hooked");
     let config = format!(
@@ -189,7 +189,7 @@ fn an_ordinary_user_can_do_all_of_it() {
     if !tests::is_root() {
         return tests::skipped("only root can become another user; the other tests ran as one");
     }
-    let _turn = alone();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let home = bench.path("home");
     std::fs::create_dir(&home).expect("a home");
