@@ -114,6 +114,11 @@ impl Outcome {
         }
     }
 
+    /// True if measuring ended before there was an answer.
+    pub fn is_cut_short(self) -> bool {
+        matches!(self, Outcome::Interrupted | Outcome::Withdrawn)
+    }
+
     /// True if the session has the price of the question again.
     pub fn returns_price(self) -> bool {
         matches!(self, Outcome::Accepted | Outcome::Withdrawn)

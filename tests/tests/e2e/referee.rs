@@ -259,11 +259,33 @@ fn refused_calls() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
+/// The same of races and of what was asked before.
+fn refused_races() -> Vec<(&'static str, Value, &'static str)> {
+    vec![
+        (
+            "tune",
+            json!({ "vary": ["base_slice=1ms..9ms log"], "workload": "wakeup:1" }),
+            "the tunable `base_slice`",
+        ),
+        (
+            "tune",
+            json!({ "vary": ["nice=0,5", "/bin/rm --slice=1..9"], "workload": "wakeup:1" }),
+            "the scheduler `/bin/rm`",
+        ),
+        (
+            "tune",
+            json!({ "workload": "wakeup:1" }),
+            "`vary` is missing",
+        ),
+        ("history", json!({ "job": 7 }), "no job 7"),
+    ]
+}
+
 #[test]
 fn an_agent_that_asks_for_what_it_may_not_is_refused_with_the_reason_and_served_on() {
     let bench = Bench::default();
     let mut client = Raw::start(&bench, &["-o", "jobs"]);
-    for (tool, arguments, says) in refused_calls() {
+    for (tool, arguments, says) in [refused_calls(), refused_races()].concat() {
         let (text, is_error) = client.call(tool, arguments.clone());
         assert!(
             is_error && text.contains(says),
@@ -286,6 +308,8 @@ fn an_agent_that_asks_for_what_it_may_not_is_refused_with_the_reason_and_served_
     // It goes on as if nothing had been.
     let (text, is_error) = client.call("check", of_wakeup("nice=5"));
     assert!(!is_error && text.contains("nothing"), "{text}");
+    let (text, is_error) = client.call("history", json!({}));
+    assert!(!is_error && text.contains("nothing like that"), "{text}");
     let (text, _) = client.call("what_can_i_name", json!({ "list": "metrics" }));
     assert!(
         text.len() <= 4_500 && text.contains("handle"),
@@ -398,6 +422,29 @@ fn the_official_client_asks_measures_and_is_answered() {
         Some(2),
         "{session}"
     );
+}
+
+#[test]
+#[ignore = "most of a minute of a race, in make test-long"]
+fn a_race_of_an_agent_ends_in_one_question_that_pays_and_is_in_its_history() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let Some(seen) = with_official_client(&bench, "tune") else {
+        return skipped(NO_CLIENT);
+    };
+    let text = seen["answers"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.contains("\nACCEPTED: "), "{seen}");
+    let session = &ledger(&bench)["sessions"][0];
+    let questions = session["questions"].as_array().expect("questions");
+    assert_eq!(questions.len(), 1, "{session}");
+    let asked = &questions[0]["question"]["words"];
+    let asked = asked.as_str().unwrap_or_default();
+    assert!(asked.contains("against handicap=300%"), "{session}");
+    for part in ["history", "report"] {
+        let text = seen[part].as_str().unwrap_or_default();
+        assert!(text.contains("against handicap=300%"), "{part}: {text}");
+    }
+    assert!(seen["longest"].as_u64() <= Some(4_500), "{seen}");
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub struct TuneArgs {
     /// Weights of cells and metrics: 'http p99=3, hackbench=1' [default: all cells alike]
     #[arg(long, value_name = "WEIGHTS")]
     pub weigh: Option<String>,
+    /// Session of the ledger that pays for the confirmation, as a question of schedlab propose
+    #[arg(long, value_name = "N")]
+    pub session: Option<u32>,
     #[command(flatten)]
     pub experiment: ExperimentArgs,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 mod ledger_list;
 mod ruling;
 
-use crate::args::{ExperimentArgs, ProposeArgs};
+use crate::args::{ExperimentArgs, ProposeArgs, WaitArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, default_dir, interrupt_flag, measure_anew};
 use crate::output::{self, Plain, note};
@@ -13,8 +13,7 @@ use referee::{
     Answer, Asked, Asker, Ledger, LedgerError, Outcome, Registered, WhichSession, identify_question,
 };
 use report::Table;
-use ruling::Ruling;
-pub use ruling::findings_text;
+pub use ruling::{Ruling, finding_text, findings_text};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,9 +26,9 @@ pub fn propose(args: &ProposeArgs) -> Result<ExitCode, CliError> {
         return ledger_list::show(&ledger, args.session, args.answer.format);
     }
     refuse_what_the_ledger_sets(&args.experiment)?;
-    let mut given = with_baseline(&args.experiment);
+    let given = with_baseline(&args.experiment);
     let experiment = read_wanted(&given)?.experiment;
-    let asked = asked_of(&experiment)?;
+    asked_of(&experiment)?;
     if let Some(output) = &args.output {
         results::write::check_place(output)?;
     }
@@ -38,24 +37,53 @@ pub fn propose(args: &ProposeArgs) -> Result<ExitCode, CliError> {
         (None, true) => WhichSession::New(Asker::Shell),
         (None, false) => WhichSession::Newest(Asker::Shell),
     };
+    let dir = args.output.clone();
+    let dir = dir.unwrap_or_else(|| default_dir(&experiment.name));
+    let place = Place {
+        dir: &dir,
+        wait: args.wait,
+        is_quiet: args.answer.quiet,
+    };
+    let (ruling, table) = ask_referee(&ledger, which, given, &place)?;
+    match args.answer.format {
+        Plain::Json => output::json(&ruling)?,
+        Plain::Text => output::print_text(ruling.to_text())?,
+    }
+    Ok(ruling_code(&ruling, &table))
+}
+
+/// Where and how the answer to a question is measured.
+pub struct Place<'a> {
+    /// Results directory.
+    pub dir: &'a Path,
+    pub wait: WaitArgs,
+    pub is_quiet: bool,
+}
+
+/// One question from its registration to its answer in the ledger. `given` has two arms.
+pub fn ask_referee(
+    ledger: &Ledger,
+    which: WhichSession,
+    mut given: ExperimentArgs,
+    place: &Place,
+) -> Result<(Ruling, Table), CliError> {
+    let asked = asked_of(&read_wanted(&given)?.experiment)?;
     // A signal that comes from here on is answered in the ledger.
     interrupt_flag()?;
     let registered = ledger.register_question(which, &asked)?;
-    if !args.answer.quiet {
+    if !place.is_quiet {
         note!("{}", ruling::registered_text(&registered));
     }
     given.confidence = Some(registered.confidence());
     given.seed = Some(registered.question.seed);
-    let dir = args.output.clone();
-    let dir = dir.unwrap_or_else(|| default_dir(&experiment.name));
     let measured = read_measurable(&given).and_then(|wanted| {
         let wanted = with_question(wanted, &registered);
-        measure_anew(Some(&dir), wanted, args.wait, args.answer.quiet)
+        measure_anew(Some(place.dir), wanted, place.wait, place.is_quiet)
     });
     match measured {
-        Ok(measured) => answer(args, &ledger, &registered, &measured),
+        Ok(measured) => judge_answer(ledger, &registered, &measured),
         Err(error) => {
-            close_unanswered(&ledger, &registered, &dir)?;
+            close_unanswered(ledger, &registered, place.dir)?;
             Err(error)
         }
     }
@@ -66,12 +94,11 @@ pub fn open_ledger() -> Result<Ledger, CliError> {
     Ok(Ledger::open(&agent::state_dir()?.join("referee"))?)
 }
 
-fn answer(
-    args: &ProposeArgs,
+fn judge_answer(
     ledger: &Ledger,
     registered: &Registered,
     measured: &Measured,
-) -> Result<ExitCode, CliError> {
+) -> Result<(Ruling, Table), CliError> {
     let Measured { results, outcome } = measured;
     let table = Table::from_results(results);
     super::report::write_report_files(&table, results)?;
@@ -81,16 +108,17 @@ fn answer(
     ruling.enter_session(&ledger.read_books()?);
     let json = output::json_text(&ruling)?;
     results::write::write_derived(&results.dir, RULING_FILE, json.as_bytes())?;
-    match args.answer.format {
-        Plain::Json => output::print_text(&json)?,
-        Plain::Text => output::print_text(ruling.to_text())?,
-    }
-    Ok(ExitCode::from(match ruling.answer.outcome {
+    Ok((ruling, table))
+}
+
+/// Exit code of an answer.
+fn ruling_code(ruling: &Ruling, table: &Table) -> ExitCode {
+    ExitCode::from(match ruling.answer.outcome {
         Outcome::Accepted => exit::DONE,
         Outcome::NotAccepted if table.trials_that_count() == 0 => exit::TRIALS_LOST,
         Outcome::NotAccepted => exit::REGRESSION,
         Outcome::Interrupted | Outcome::Withdrawn => exit::INTERRUPTED,
-    }))
+    })
 }
 
 /// Records that there is no answer. The price comes back only where not one trial was measured.
@@ -115,7 +143,7 @@ fn close_unanswered(
 }
 
 /// Who sets these could make a comparison easier than the ledger allows.
-fn refuse_what_the_ledger_sets(given: &ExperimentArgs) -> Result<(), CliError> {
+pub fn refuse_what_the_ledger_sets(given: &ExperimentArgs) -> Result<(), CliError> {
     let set = [
         ("--confidence", given.confidence.is_some()),
         ("--seed", given.seed.is_some()),

@@ -7,13 +7,16 @@ mod answer_text;
 mod directory;
 mod options;
 
+use super::propose;
 use crate::args::{ExperimentArgs, TuneArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain, note};
 use crate::request::{read_measurable, read_wanted};
 use doors::written::{self, Marked};
+use model::Experiment;
 use plan::{Point, Space};
+use referee::{Ledger, WhichSession};
 use report::race::{Confirmed, MOST_ARMS, Race, judge_confirmation, judge_race};
 use report::recommend::{Mix, Source};
 use results::ResultSet;
@@ -86,6 +89,25 @@ pub struct Confirmation {
     alike: Vec<String>,
     results: PathBuf,
     confirmed: Confirmed,
+    /// Answer of the referee, where the confirmation is a question of the ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ruling: Option<Ruled>,
+}
+
+impl Confirmation {
+    fn is_better(&self) -> bool {
+        match &self.ruling {
+            Some(ruling) => ruling.accepted,
+            None => self.confirmed.is_better(),
+        }
+    }
+}
+
+/// Answer of the referee to the confirmation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ruled {
+    accepted: bool,
+    text: String,
 }
 
 struct Tune<'a> {
@@ -96,6 +118,8 @@ struct Tune<'a> {
     state: State,
     budget: Duration,
     smallest_effect: f64,
+    /// Ledger that the confirmation is a question of, and the session that pays.
+    ledger: Option<(Ledger, u32)>,
     _marked: Marked,
 }
 
@@ -115,36 +139,59 @@ pub fn tune(args: &TuneArgs) -> Result<ExitCode, CliError> {
     if !args.answer.quiet {
         note!("\nResults  {}", tune.dir.display());
     }
-    Ok(ExitCode::from(exit::DONE))
+    Ok(ExitCode::from(match &tune.state.confirmation {
+        Some(Confirmation {
+            ruling: Some(ruling),
+            ..
+        }) if !ruling.accepted => exit::REGRESSION,
+        None if args.session.is_some() => exit::REGRESSION,
+        _ => exit::DONE,
+    }))
+}
+
+/// The experiment of the first round, with all its candidates.
+pub fn read_first_round(args: &TuneArgs) -> Result<Experiment, CliError> {
+    Ok(begin_race(args)?.2)
+}
+
+/// The state in which a race begins, its space, and the experiment of its first round.
+fn begin_race(args: &TuneArgs) -> Result<(State, Space, Experiment), CliError> {
+    let (mut vary, mut others) = (args.vary.clone(), args.experiment.words.arms.clone());
+    if let Some(file) = &args.experiment.file {
+        vary.extend(crate::request::read_vary(file)?);
+    }
+    let baseline = match others.is_empty() {
+        true => "default".to_owned(),
+        false => others.remove(0),
+    };
+    let space = Space::parse("--vary", &vary)?;
+    let begun = State {
+        candidates: first_candidates(&space, &others),
+        baseline,
+        vary,
+        weigh: args.weigh.clone().unwrap_or_default(),
+        rounds: Vec::new(),
+        spent_ns: 0,
+        confirmation: None,
+    };
+    let arms: Vec<String> = begun.candidates.iter().map(|c| c.arm.clone()).collect();
+    let given = with_arms(&args.experiment, &begun.baseline, &arms);
+    Ok((begun, space, read_wanted(&given)?.experiment))
 }
 
 impl<'a> Tune<'a> {
     /// Begins, or goes on where the directory holds the same race. All candidates are read before anything is
     /// made.
     fn open(args: &'a TuneArgs) -> Result<Tune<'a>, CliError> {
-        let (mut vary, mut others) = (args.vary.clone(), args.experiment.words.arms.clone());
-        if let Some(file) = &args.experiment.file {
-            vary.extend(crate::request::read_vary(file)?);
-        }
-        let baseline = match others.is_empty() {
-            true => "default".to_owned(),
-            false => others.remove(0),
+        let (begun, space, experiment) = begin_race(args)?;
+        let mix = Mix::parse_option(&begun.weigh)?;
+        let ledger = match args.session {
+            Some(session) => {
+                propose::refuse_what_the_ledger_sets(&args.experiment)?;
+                Some((propose::open_ledger()?, session))
+            }
+            None => None,
         };
-        let space = Space::parse("--vary", &vary)?;
-        let weigh = args.weigh.clone().unwrap_or_default();
-        let mix = Mix::parse_option(&weigh)?;
-        let begun = State {
-            candidates: first_candidates(&space, &others),
-            baseline,
-            vary,
-            weigh,
-            rounds: Vec::new(),
-            spent_ns: 0,
-            confirmation: None,
-        };
-        let arms: Vec<String> = begun.candidates.iter().map(|c| c.arm.clone()).collect();
-        let experiment =
-            read_wanted(&with_arms(&args.experiment, &begun.baseline, &arms))?.experiment;
         options::check_options(&begun.vary)?;
         let budget = experiment.stop.budget_ns.map(Duration::from_nanos);
         let dir = args.output.clone();
@@ -162,6 +209,7 @@ impl<'a> Tune<'a> {
             state,
             budget: budget.unwrap_or(USUAL_BUDGET),
             smallest_effect: experiment.stop.smallest_effect,
+            ledger,
             _marked: marked,
         })
     }
@@ -324,7 +372,10 @@ impl<'a> Tune<'a> {
         let arms = [chosen.clone()];
         // A race that took longer than it should leaves the confirmation its share all the same.
         let left = self.left().max(self.budget.mul_f64(CONFIRMING));
-        let results = self.measure(&name, &arms, None, left, OTHER_SEEDS)?;
+        let (results, ruling) = match &self.ledger {
+            Some(_) => self.ask_referee(&name, &chosen, left)?,
+            None => (self.measure(&name, &arms, None, left, OTHER_SEEDS)?, None),
+        };
         let label = name.display().to_string();
         let source = Source {
             label: &label,
@@ -335,8 +386,42 @@ impl<'a> Tune<'a> {
             arm: chosen,
             alike,
             results: name,
+            ruling,
         });
         self.keep()
+    }
+
+    /// The confirmation as a question of the ledger, which pays before it is measured.
+    fn ask_referee(
+        &self,
+        name: &Path,
+        chosen: &str,
+        left: Duration,
+    ) -> Result<(ResultSet, Option<Ruled>), CliError> {
+        let dir = self.dir.join(name);
+        let Some((ledger, session)) = &self.ledger else {
+            return Err(CliError::internal("a race without a ledger asks nobody"));
+        };
+        written::remove_marked(&dir)
+            .map_err(|e| CliError::internal(format!("remove {}: {e}", dir.display())))?;
+        let arms = [chosen.to_owned()];
+        let mut given = with_arms(&self.args.experiment, &self.state.baseline, &arms);
+        given.budget = Some(format!("{}s", left.as_secs().max(1)));
+        let place = propose::Place {
+            dir: &dir,
+            wait: self.args.wait,
+            is_quiet: self.args.answer.quiet,
+        };
+        let which = WhichSession::Number(*session);
+        let (ruling, _) = propose::ask_referee(ledger, which, given, &place)?;
+        if ruling.answer.outcome.is_cut_short() {
+            return Err(CliError::Interrupted);
+        }
+        let ruled = Ruled {
+            accepted: ruling.accepted,
+            text: ruling.to_text(),
+        };
+        Ok((ResultSet::read(&dir)?, Some(ruled)))
     }
 
     /// An interleaved run of the baseline and these arms, in a results directory of its own. All its blocks are
@@ -421,6 +506,20 @@ fn with_arms(args: &ExperimentArgs, baseline: &str, arms: &[String]) -> Experime
         .chain(arms.iter().cloned())
         .collect();
     given
+}
+
+/// State of the race in a directory, in a sentence; its figures decide nothing.
+pub fn progress_text(dir: &Path) -> String {
+    let Ok(Some(state)) = directory::read_state(dir) else {
+        return "the first round is measured\n".to_owned();
+    };
+    let dropped = state.candidates.iter().filter(|c| c.dropped.is_some());
+    format!(
+        "{} of the race measured, {} of {} dropped\n",
+        report::format_count(state.rounds.len(), "round"),
+        dropped.count(),
+        report::format_count(state.candidates.len(), "candidate")
+    )
 }
 
 /// Names of candidates by why they were dropped.

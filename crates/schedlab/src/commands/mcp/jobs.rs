@@ -25,6 +25,8 @@ const LEAST: Duration = Duration::from_secs(2);
 pub enum Purpose {
     /// A question of the ledger.
     Compare,
+    /// A race of settings, whose confirmation is a question of the ledger.
+    Tune,
     /// A pilot, which says how long a question will take.
     Plan,
 }
@@ -36,7 +38,7 @@ pub struct Job {
     pub purpose: Purpose,
     /// Words of the experiment.
     pub words: Vec<String>,
-    /// Results directory.
+    /// Directory of all that it leaves.
     pub dir: PathBuf,
     pub budget: Duration,
     began: Instant,
@@ -66,6 +68,14 @@ impl Job {
     /// Time since the start, or that it took.
     pub fn elapsed(&self) -> Duration {
         self.find_end().map_or(self.began.elapsed(), |end| end.took)
+    }
+
+    /// Results of what it says.
+    pub fn results_dir(&self) -> PathBuf {
+        match self.purpose {
+            Purpose::Tune => self.dir.join("confirmation"),
+            Purpose::Compare | Purpose::Plan => self.dir.clone(),
+        }
     }
 
     /// Asks for an orderly end.

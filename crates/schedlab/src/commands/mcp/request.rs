@@ -1,7 +1,7 @@
 //! From the arguments of a tool to words of a command line, which the reins have seen.
 
 use super::reins::Reins;
-use crate::args::{Cli, Command, ExperimentArgs};
+use crate::args::{Cli, Command};
 use clap::Parser;
 use serde_json::{Map, Value};
 
@@ -86,17 +86,45 @@ const PASSED_ON: [(&str, &str); 5] = [
 
 /// Words of the experiment that the arguments ask for. The reins have looked at it.
 pub fn experiment_words(arguments: &Arguments, reins: &Reins) -> Result<Vec<String>, String> {
+    let arm = arguments.take_text("arm")?;
+    let (words, target) = common_words(arguments, &[format!("--arm={arm}")])?;
+    let Command::Propose(args) = parse_words("propose", &words)? else {
+        return Err("these are not the words of a proposal".to_owned());
+    };
+    let wanted = crate::request::read_wanted(&args.experiment);
+    let wanted = wanted.map_err(|error| crate::exit::Shown(error).to_string())?;
+    reins.check_experiment(&target, &wanted.experiment)?;
+    Ok(words)
+}
+
+/// Words of the race that the arguments ask for. The reins have looked at all candidates with which it
+/// begins; those that join it differ from them in numbers alone.
+pub fn race_words(arguments: &Arguments, reins: &Reins) -> Result<Vec<String>, String> {
+    let vary = arguments.get_words("vary")?;
+    if vary.is_empty() {
+        return Err("`vary` is missing".to_owned());
+    }
+    let vary: Vec<String> = vary.iter().map(|text| format!("--vary={text}")).collect();
+    let (words, target) = common_words(arguments, &vary)?;
+    let Command::Tune(args) = parse_words("tune", &words)? else {
+        return Err("these are not the words of a race".to_owned());
+    };
+    let experiment = crate::commands::tune::read_first_round(&args);
+    let experiment = experiment.map_err(|error| crate::exit::Shown(error).to_string())?;
+    reins.check_experiment(&target, &experiment)?;
+    Ok(words)
+}
+
+/// Words that all experiments have, with `more` in front of the command, and the target.
+fn common_words(arguments: &Arguments, more: &[String]) -> Result<(Vec<String>, String), String> {
     let baseline = arguments.get_text("baseline")?;
     let baseline = baseline.unwrap_or_else(|| "default".to_owned());
-    let arm = arguments.take_text("arm")?;
     let target = arguments.get_text("target")?;
     let target = target.unwrap_or_else(|| "local".to_owned());
     let command = arguments.get_words("command")?;
-    let mut words = vec![
-        format!("--arm={baseline}"),
-        format!("--arm={arm}"),
-        format!("--target={target}"),
-    ];
+    let mut words = vec![format!("--arm={baseline}")];
+    words.extend_from_slice(more);
+    words.push(format!("--target={target}"));
     match (arguments.get_text("workload")?, command.is_empty()) {
         (Some(workload), true) => words.push(format!("--workload={workload}")),
         (None, false) => {}
@@ -112,21 +140,14 @@ pub fn experiment_words(arguments: &Arguments, reins: &Reins) -> Result<Vec<Stri
         words.push("--".to_owned());
         words.extend(command);
     }
-    let given = parse_experiment(&words)?;
-    let wanted = crate::request::read_wanted(&given);
-    let wanted = wanted.map_err(|error| crate::exit::Shown(error).to_string())?;
-    reins.check_experiment(&target, &wanted.experiment)?;
-    Ok(words)
+    Ok((words, target))
 }
 
 /// The words as this program reads them.
-fn parse_experiment(words: &[String]) -> Result<ExperimentArgs, String> {
-    let first = ["schedlab", "propose"].map(str::to_owned);
+fn parse_words(command: &str, words: &[String]) -> Result<Command, String> {
+    let first = ["schedlab", command].map(str::to_owned);
     let cli = Cli::try_parse_from(first.iter().chain(words));
-    match cli.map_err(|error| error.to_string())?.command {
-        Command::Propose(args) => Ok(args.experiment),
-        _ => Err("these are not the words of a proposal".to_owned()),
-    }
+    Ok(cli.map_err(|error| error.to_string())?.command)
 }
 
 /// Options in front of the command, if there is one.

@@ -1,6 +1,7 @@
 //! The tools of an agent: a table, and the work of each.
 
 mod experiments;
+mod history;
 mod results;
 
 use super::Referee;
@@ -73,7 +74,7 @@ const BUDGET: Key = key("budget", "string", "time for it: 1m (usual), 5m");
 const JOB: Key = required(
     "job",
     "integer",
-    "number that compare, confirm or plan gave",
+    "number that compare, tune, confirm or plan gave",
 );
 
 /// All tools, in the order in which an agent needs them.
@@ -125,6 +126,29 @@ pub const TOOLS: &[Tool] = &[
         work: experiments::compare,
     },
     Tool {
+        name: "tune",
+        text: "Races settings beside the baseline as a job, then asks whether the one that is ahead is better: \
+               that is one question, registered before its fresh blocks, and it pays. The race says nothing",
+        keys: &[
+            required(
+                "vary",
+                "array",
+                "settings, combined: slice=0.1ms..10ms log; nice=0,5,10",
+            ),
+            BASELINE,
+            WORKLOAD,
+            COMMAND,
+            TARGET,
+            IN_PLACE,
+            TURN,
+            WASHOUT,
+            DURATION,
+            SMALLEST,
+            key("budget", "string", "time for all of it: 5m (usual)"),
+        ],
+        work: experiments::tune,
+    },
+    Tool {
         name: "status",
         text: "How far a job is, or its answer: accepted or not, by what, what was in force, what is left. \
                Without a job: all jobs. Looking early does no harm",
@@ -156,6 +180,24 @@ pub const TOOLS: &[Tool] = &[
             ),
         ],
         work: results::report,
+    },
+    Tool {
+        name: "history",
+        text: "What was asked in this session and before, by you and by others of this user: questions with \
+               their prices and answers, newest first",
+        keys: &[
+            key(
+                "word",
+                "string",
+                "only questions with this word: slice, wakeup",
+            ),
+            key(
+                "job",
+                "integer",
+                "only what asked the same as this job, or about the same work",
+            ),
+        ],
+        work: history::history,
     },
     Tool {
         name: "confirm",

@@ -194,7 +194,7 @@ fn found(comparison: &Comparison) -> Finding {
 }
 
 /// `wakeup 50% wakeup_p99: better, -12.3 % (-14.0 to -10.1), evidence 4e5 of 200, 80 blocks`
-fn finding_text(finding: &Finding) -> String {
+pub fn finding_text(finding: &Finding) -> String {
     let evidence = finding.e_value.map_or(String::new(), |e| {
         let deciding = 1.0 / (1.0 - finding.confidence);
         format!(", evidence {e:.1e} of {deciding:.0}")

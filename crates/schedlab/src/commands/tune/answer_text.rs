@@ -1,6 +1,6 @@
 //! The answer of a race: one sentence, the confirmation, the race, and what to paste.
 
-use super::{Candidate, State, count_dropped};
+use super::{Candidate, Ruled, State, count_dropped};
 use report::race::{Confirmed, Race, Runner};
 use report::{format_count, wrap_text};
 use serde::Serialize;
@@ -29,6 +29,9 @@ struct Checked {
     alike: Vec<String>,
     #[serde(flatten)]
     confirmed: Confirmed,
+    /// Answer of the referee, where it was a question of the ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ruling: Option<Ruled>,
 }
 
 /// A candidate in the race. Its gain is no result: who is ahead of many is so by luck, too.
@@ -60,7 +63,7 @@ impl Answer {
         let gain = |entry: &Entry| entry.race_gain.unwrap_or(f64::NEG_INFINITY);
         candidates.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
         let winner = state.confirmation.as_ref();
-        let winner = winner.filter(|c| c.confirmed.is_better()).map(|c| &c.arm);
+        let winner = winner.filter(|c| c.is_better()).map(|c| &c.arm);
         Answer {
             advice: match winner {
                 Some(_) => "winner",
@@ -72,6 +75,7 @@ impl Answer {
                 arm: c.arm.clone(),
                 alike: c.alike.clone(),
                 confirmed: c.confirmed.clone(),
+                ruling: c.ruling.clone(),
             }),
             candidates,
             rounds: state.rounds.len(),
@@ -82,6 +86,11 @@ impl Answer {
     pub fn to_text(&self, width: usize) -> String {
         let width = width.clamp(60, 120);
         let mut lines = wrap_text(&self.answer, width, 0, 2);
+        let checked = self.confirmation.as_ref();
+        if let Some(ruling) = checked.and_then(|checked| checked.ruling.as_ref()) {
+            lines.push(String::new());
+            lines.extend(ruling.text.trim_end().lines().map(str::to_owned));
+        }
         lines.extend([
             String::new(),
             format!(
@@ -171,7 +180,7 @@ fn answer_sentence(state: &State) -> String {
             others.join(", ")
         ),
     };
-    match confirmed.is_better() {
+    match confirmation.is_better() {
         true => format!(
             "Take {arm}: measured anew, its gain over {baseline} is {change} {interval}, in {blocks} that nothing \
              was chosen by; count on the lower end.{alike}{lost}"

@@ -2,7 +2,7 @@
 
 use super::super::Referee;
 use super::super::jobs::{Job, Purpose};
-use super::super::request::{Arguments, experiment_words, with_options};
+use super::super::request::{Arguments, experiment_words, race_words, with_options};
 use doors::read::output_of_work;
 use doors::started::own_command;
 use std::path::Path;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// Time of a comparison where none is named.
 const USUAL: Duration = Duration::from_secs(60);
+const USUAL_OF_A_RACE: Duration = Duration::from_secs(300);
 const LISTS: [&str; 4] = ["arms", "workloads", "metrics", "targets"];
 /// Blocks of a pilot.
 const PILOT: &str = "--pilot=5";
@@ -64,6 +65,14 @@ pub fn compare(referee: &Referee, arguments: &Arguments) -> Result<String, Strin
     ask_question(referee, words, wanted)
 }
 
+/// The race declares nothing; its confirmation is the question that pays, and it is registered when the
+/// race has said which setting is ahead.
+pub fn tune(referee: &Referee, arguments: &Arguments) -> Result<String, String> {
+    let wanted = budget_or(arguments, USUAL_OF_A_RACE)?;
+    let words = race_words(arguments, &referee.reins)?;
+    begin_question(referee, Purpose::Tune, words, wanted)
+}
+
 pub fn confirm(referee: &Referee, arguments: &Arguments) -> Result<String, String> {
     let number = arguments.take_number("job")?;
     let job = super::results::find_job(referee, number)?;
@@ -77,25 +86,33 @@ pub fn confirm(referee: &Referee, arguments: &Arguments) -> Result<String, Strin
 }
 
 fn ask_question(referee: &Referee, words: Vec<String>, wanted: Duration) -> Result<String, String> {
+    begin_question(referee, Purpose::Compare, words, wanted)
+}
+
+/// A job that asks one question of the ledger.
+fn begin_question(
+    referee: &Referee,
+    purpose: Purpose,
+    words: Vec<String>,
+    wanted: Duration,
+) -> Result<String, String> {
     refuse_without_error(referee)?;
     let session = referee.session;
     let all = words.clone();
     let jobs = &referee.jobs;
-    let job = jobs.start_job(
-        Purpose::Compare,
-        words,
-        &referee.dir,
-        wanted,
-        |dir, budget| {
-            let options = [
-                format!("--session={session}"),
-                format!("--output={}", dir.display()),
-                format!("--budget={}s", budget.as_secs()),
-                "--quiet".to_owned(),
-            ];
-            [vec!["propose".to_owned()], with_options(&all, &options)].concat()
-        },
-    )?;
+    let command = match purpose {
+        Purpose::Tune => "tune",
+        Purpose::Compare | Purpose::Plan => "propose",
+    };
+    let job = jobs.start_job(purpose, words, &referee.dir, wanted, |dir, budget| {
+        let options = [
+            format!("--session={session}"),
+            format!("--output={}", dir.display()),
+            format!("--budget={}s", budget.as_secs()),
+            "--quiet".to_owned(),
+        ];
+        [vec![command.to_owned()], with_options(&all, &options)].concat()
+    })?;
     Ok(started(&job))
 }
 
@@ -122,8 +139,12 @@ fn started(job: &Job) -> String {
 }
 
 fn budget_of(arguments: &Arguments) -> Result<Duration, String> {
+    budget_or(arguments, USUAL)
+}
+
+fn budget_or(arguments: &Arguments, usual: Duration) -> Result<Duration, String> {
     let Some(text) = arguments.get_text("budget")? else {
-        return Ok(USUAL);
+        return Ok(usual);
     };
     let ns = load::units::parse_duration(&text).map_err(|e| format!("`budget`: {e}"))?;
     Ok(Duration::from_nanos(ns))

@@ -27,7 +27,7 @@ pub fn status(referee: &Referee, arguments: &Arguments) -> Result<String, String
     };
     let seconds = end.took.as_secs_f64();
     let mut text = format!("job {number} took {seconds:.1} s\n");
-    if job.purpose == Purpose::Compare && end.output.is_empty() {
+    if job.purpose != Purpose::Plan && end.output.is_empty() {
         text += "There is no answer, so nothing is accepted.\n";
     }
     text += &end.output;
@@ -43,9 +43,9 @@ fn list_jobs(referee: &Referee) -> String {
         let state = match job.find_end() {
             None => "running".to_owned(),
             Some(end) => match (end.code, &job.purpose) {
-                (Some(0), Purpose::Compare) => "accepted".to_owned(),
                 (Some(0), Purpose::Plan) => "planned".to_owned(),
-                (_, Purpose::Compare) => "not accepted".to_owned(),
+                (Some(0), Purpose::Compare | Purpose::Tune) => "accepted".to_owned(),
+                (_, Purpose::Compare | Purpose::Tune) => "not accepted".to_owned(),
                 (_, Purpose::Plan) => "ended".to_owned(),
             },
         };
@@ -65,6 +65,9 @@ fn so_far(job: &Job) -> String {
         job.elapsed().as_secs(),
         job.budget.as_secs()
     );
+    if job.purpose == Purpose::Tune {
+        text += &crate::commands::tune::progress_text(&job.dir);
+    }
     if let Some(table) = read_table(job) {
         text += "so far:\n";
         text += &findings_text(&table);
@@ -74,7 +77,7 @@ fn so_far(job: &Job) -> String {
 
 /// The table of the results, once there are some.
 fn read_table(job: &Job) -> Option<Table> {
-    let results = ResultSet::read(&job.dir).ok()?;
+    let results = ResultSet::read(&job.results_dir()).ok()?;
     Some(Table::from_results(&results))
 }
 
@@ -117,7 +120,7 @@ pub fn report(referee: &Referee, arguments: &Arguments) -> Result<String, String
         "comparisons" => Ok(findings_text(&table)),
         "machine" => machine_text(&job),
         section => {
-            let results = ResultSet::read(&job.dir).map_err(|e| e.to_string())?;
+            let results = ResultSet::read(&job.results_dir()).map_err(|e| e.to_string())?;
             let format = Format::find_by_name("text").ok_or("there is no text report")?;
             let options = Options {
                 full: section == "full",
@@ -130,7 +133,7 @@ pub fn report(referee: &Referee, arguments: &Arguments) -> Result<String, String
 }
 
 fn machine_text(job: &Job) -> Result<String, String> {
-    let results = ResultSet::read(&job.dir).map_err(|e| e.to_string())?;
+    let results = ResultSet::read(&job.results_dir()).map_err(|e| e.to_string())?;
     serde_json::to_string_pretty(&results.system).map_err(|e| e.to_string())
 }
 
