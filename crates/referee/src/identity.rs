@@ -46,6 +46,14 @@ pub fn identify_question(experiment: &Experiment, proposal: usize) -> Identity {
     }
 }
 
+/// Identity of a question that is no experiment with two arms, from what it is about and what it asks.
+pub fn identify_text(subject: &str, question: &str) -> Identity {
+    Identity {
+        question: hash_text(question),
+        subject: hash_text(subject),
+    }
+}
+
 /// Changes of an arm, whatever it is called.
 fn changes(arm: &Arm) -> Value {
     Value::Object(as_value(&Arm {

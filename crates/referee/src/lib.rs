@@ -17,7 +17,7 @@ mod ledger;
 
 pub use books::{Books, Earlier, SessionState};
 pub use entry::{Answer, Asker, Entry, Finding, Outcome, Question, Session};
-pub use identity::{Identity, identify_question};
+pub use identity::{Identity, identify_question, identify_text};
 pub use ledger::{Asked, Ledger, LedgerError, Registered, WhichSession};
 
 /// Error of all questions of a session together.

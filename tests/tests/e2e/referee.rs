@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use tests::{Bench, alone, beside_others, expect_code, schedlab, skipped, stderr, stdout};
+use tests::{Bench, Sshd, alone, beside_others, expect_code, schedlab, skipped, stderr, stdout};
 
 /// Turns of 50 ms under a known handicap.
 fn propose(bench: &Bench, baseline: &str, arm: &str, more: &[&str]) -> std::process::Output {
@@ -373,6 +373,11 @@ fn python() -> Option<PathBuf> {
 }
 
 fn with_official_client(bench: &Bench, mode: &str) -> Option<Value> {
+    with_client_at(bench, mode, "", &[])
+}
+
+/// `programs`: a directory before those of PATH.
+fn with_client_at(bench: &Bench, mode: &str, place: &str, programs: &[&str]) -> Option<Value> {
     let python = python()?;
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/mcp/client.py");
     let example = bench.command(&[]);
@@ -381,9 +386,14 @@ fn with_official_client(bench: &Bench, mode: &str) -> Option<Value> {
         .arg(script)
         .arg(schedlab())
         .arg(bench.dir.path())
-        .arg(mode);
+        .arg(mode)
+        .arg(place);
     for (name, value) in example.get_envs() {
         command.env(name, value.unwrap_or_default());
+    }
+    if let [programs] = programs {
+        let usual = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{programs}:{usual}"));
     }
     let output = command.output().expect("python starts");
     expect_code(&output, 0);
@@ -422,6 +432,90 @@ fn the_official_client_asks_measures_and_is_answered() {
         Some(2),
         "{session}"
     );
+}
+
+/// It was accepted there, and nothing was measured here.
+fn expect_accepted_elsewhere(seen: &Value) {
+    let refused = seen["refused"].as_str().unwrap_or_default();
+    assert!(
+        refused.contains("the target `local` is not allowed"),
+        "{seen}"
+    );
+    let text = seen["answers"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.contains("\nACCEPTED: "), "{seen}");
+}
+
+#[test]
+#[ignore = "half a minute on a machine behind an sshd, in make test-long"]
+fn an_agent_measures_on_the_one_machine_that_it_may_reach_over_ssh() {
+    let Some(sshd) = Sshd::start() else { return };
+    let _turn = beside_others();
+    let bench = Bench::default();
+    // `ssh:lab` names no configuration, and that of the user is not to be touched.
+    let programs = bench.path("programs");
+    std::fs::create_dir(&programs).expect("a directory");
+    let config = sshd.path("config").display().to_string();
+    let ssh = format!("#!/bin/sh\nexec /usr/bin/ssh -F {config} \"$@\"\n");
+    tests::write_program(&programs.join("ssh"), ssh);
+    let programs = programs.display().to_string();
+    let Some(seen) = with_client_at(&bench, "elsewhere", "ssh:lab", &[&programs]) else {
+        return skipped(NO_CLIENT);
+    };
+    expect_accepted_elsewhere(&seen);
+    let text = seen["answers"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.contains("on ssh"), "{seen}");
+}
+
+#[test]
+#[ignore = "a guest that is booted without KVM, in make test-long"]
+fn an_agent_that_may_use_guests_measures_in_one() {
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let Some(seen) = with_client_at(&bench, "elsewhere", "vm:debian:sid", &[]) else {
+        return skipped(NO_CLIENT);
+    };
+    expect_accepted_elsewhere(&seen);
+}
+
+#[test]
+#[ignore = "more than a minute of a bisection, in make test-long"]
+fn an_agent_finds_the_commit_that_slows_a_program_for_one_price() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let script = "set -e; git init -q r; cd r; git config user.name a; git config user.email a@b.c; \
+        for n in $(seq 0 5); do test $n -lt 3 && to=50000 || to=200000; \
+        echo \"mkdir bin; echo 'i=0; while [ \\$i -lt $to ]; do i=\\$((i+1)); done' > bin/count\" > build.sh; \
+        echo $n > NOTES; git add .; git commit -q -m \"change $n\"; git tag v$n; done";
+    let made = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(bench.dir.path())
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let repository = bench.path("r").display().to_string();
+    let Some(seen) = with_client_at(&bench, "bisect", &repository, &[]) else {
+        return skipped(NO_CLIENT);
+    };
+    let text = seen["answers"][0]["text"].as_str().unwrap_or_default();
+    assert!(
+        text.contains("\n  change 3\n") && text.contains("\nFOUND: "),
+        "{seen}"
+    );
+    let refused = seen["refused"].as_str().unwrap_or_default();
+    assert!(
+        refused.contains("`/somewhere/else` is not allowed"),
+        "{seen}"
+    );
+    let session = &ledger(&bench)["sessions"][0];
+    assert_eq!(
+        session["questions"].as_array().map(Vec::len),
+        Some(1),
+        "{session}"
+    );
+    assert_eq!(
+        session["questions"][0]["answer"]["outcome"], "accepted",
+        "{session}"
+    );
+    assert_eq!(session["left"], 0.05, "{session}");
 }
 
 #[test]

@@ -28,6 +28,9 @@ pub struct BisectArgs {
     /// Commit at which it is worse
     #[arg(long, value_name = "REVISION")]
     pub bad: String,
+    /// Session of the ledger that pays for the whole bisection, as for a question of schedlab propose
+    #[arg(long, value_name = "N")]
+    pub session: Option<u32>,
     #[command(flatten)]
     pub experiment: ExperimentArgs,
     #[command(flatten)]

@@ -23,6 +23,12 @@ pub struct McpArgs {
     /// Installed sched_ext schedulers that the agent may attach: scx_rusty,scx_lavd
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub schedulers: Vec<String>,
+    /// Repository of which the agent may bisect schedulers: what its commits hold is built and run
+    #[arg(long, value_name = "REPOSITORY")]
+    pub repository: Vec<String>,
+    /// Shell command of yours that builds a program in such a repository, so that the agent may bisect it
+    #[arg(long, value_name = "COMMAND")]
+    pub build: Option<String>,
     /// Time that all measuring of the session may take: 20m, 2h
     #[arg(long, value_name = "TIME", default_value = "20m")]
     pub budget: String,

@@ -2,8 +2,10 @@
 //! each step an interleaved comparison with the good commit.
 
 mod directory;
+mod judgement;
 mod kernel;
 mod program;
+mod question;
 mod state_text;
 
 use crate::args::{BisectArgs, ExperimentArgs};
@@ -16,8 +18,11 @@ use crate::sources;
 use doors::started::Agreed;
 use doors::written::{self, Marked};
 use git::{Bisection, Mark, Next};
+use judgement::{Judged, judge};
 use plan::PlanError;
-use report::{Comparison, Table, Verdict};
+use question::Question;
+pub use question::{progress_text, results_dir};
+use report::Table;
 use runner::Outcome;
 use schedulers::GitName;
 use serde::{Deserialize, Serialize};
@@ -96,14 +101,6 @@ pub struct Step {
     results: Option<PathBuf>,
 }
 
-/// The result of a comparison of two commits.
-struct Judged {
-    mark: Mark,
-    why: String,
-    /// Size of the worst change for the worse, as a share of the baseline.
-    change: Option<f64>,
-}
-
 /// Kinds of things that are bisected.
 #[derive(Debug, Clone, Copy)]
 enum Subject<'a> {
@@ -121,13 +118,20 @@ struct Bisect<'a> {
     trees: PathBuf,
     bisection: Bisection,
     state: State,
+    /// Its place in the ledger, where a session pays.
+    question: Option<Question>,
     /// The directory is of this process.
     _marked: Marked,
 }
 
 pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
     let mut bisect = Bisect::open(args)?;
-    let next = bisect.path().inspect_err(|error| {
+    let next = bisect.path();
+    let outcome = match &bisect.question {
+        Some(question) => Some(question.record_end(&bisect.dir, &bisect.state, next.as_ref())?),
+        None => None,
+    };
+    let next = next.inspect_err(|error| {
         if matches!(error, CliError::Interrupted) {
             let dir = bisect.dir.display();
             note!("The steps so far are in {dir}; the same command with -o {dir} goes on.");
@@ -135,12 +139,20 @@ pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
     })?;
     match args.answer.format {
         Plain::Json => output::json(&bisect.state)?,
-        Plain::Text => output::print_text(state_text::answer_text(&bisect.state, &next))?,
+        Plain::Text => {
+            output::print_text(state_text::answer_text(&bisect.state, &next))?;
+            if let (Some(question), Some(outcome)) = (&bisect.question, outcome) {
+                output::print_text(question.to_text(outcome))?;
+            }
+        }
     }
     if !args.answer.quiet {
         note!("\nResults  {}", bisect.dir.display());
     }
     Ok(match next {
+        _ if outcome.is_some_and(|outcome| outcome != referee::Outcome::Accepted) => {
+            ExitCode::from(exit::REGRESSION)
+        }
         Next::First(_) => ExitCode::SUCCESS,
         _ => ExitCode::from(exit::TRIALS_LOST),
     })
@@ -184,25 +196,15 @@ impl<'a> Bisect<'a> {
             config: args.config.clone(),
             fragments,
         };
-        let state = match directory::read_state(&dir)? {
-            Some(state) => state,
-            None => State {
-                steps: directory::known_to_git(&bisection, &dir)?,
-                ..begun.clone()
-            },
+        let mut state = take_state(&dir, &bisection, begun, args.session.is_some())?;
+        let question = match args.session {
+            Some(session) => Some(Question::register(args, session, &mut state)?),
+            None => None,
         };
-        if let Some(what) = state.differs_from(&begun) {
-            return Err(CliError::usage(
-                format!(
-                    "{} holds another bisection: its {what} differs",
-                    dir.display()
-                ),
-                "give another directory (-o)",
-            ));
-        }
         Ok(Bisect {
             args,
             subject,
+            question,
             trees: dir.join(program::TREES),
             dir,
             bisection,
@@ -419,6 +421,9 @@ impl<'a> Bisect<'a> {
             _ => {}
         }
         let mut wanted = read_measurable(&given)?;
+        if let Some(question) = &self.question {
+            wanted.experiment.seed = question.seed();
+        }
         let stop = &mut wanted.experiment.stop;
         let calls: usize = wanted.experiment.workloads.iter().map(count_calls).sum();
         let share = (1.0 - self.state.confidence) / f64::from(self.most_steps());
@@ -441,6 +446,32 @@ impl<'a> Bisect<'a> {
         // git halves what is left.
         let halvings = u32::BITS - self.state.commits.saturating_sub(1).leading_zeros();
         halvings + BESIDE
+    }
+}
+
+/// The state that an earlier start left, where it is of the same bisection; else that with which one begins.
+fn take_state(
+    dir: &Path,
+    bisection: &Bisection,
+    begun: State,
+    is_question: bool,
+) -> Result<State, CliError> {
+    let holds = |what: String| {
+        let what = format!("{} holds {what}", dir.display());
+        CliError::usage(what, "give another directory (-o)")
+    };
+    let Some(state) = directory::read_state(dir)? else {
+        let steps = directory::known_to_git(bisection, dir)?;
+        return Ok(State { steps, ..begun });
+    };
+    if is_question {
+        return Err(holds(
+            "a bisection, and a question is measured once".to_owned(),
+        ));
+    }
+    match state.differs_from(&begun) {
+        Some(what) => Err(holds(format!("another bisection: its {what} differs"))),
+        None => Ok(state),
     }
 }
 
@@ -519,63 +550,4 @@ fn subject(args: &BisectArgs) -> Result<Subject<'_>, CliError> {
 /// Verdicts that a workload has part in.
 pub(super) fn count_calls(workload: &model::Workload) -> usize {
     workload.loads.len() * workload.metrics.len().max(1)
-}
-
-/// Bad where anything is worse, good where all is decided and nothing is.
-fn judge(table: &Table) -> Judged {
-    let deciding: Vec<&Comparison> = table.all_comparisons().filter(|c| c.deciding).collect();
-    let worse = deciding.iter().filter(|c| c.verdict == Verdict::Worse);
-    let size = |c: &&&Comparison| c.ratio.map_or(0.0, |ratio| ratio.ln().abs());
-    let worst = worse.max_by(|a, b| size(a).total_cmp(&size(b)));
-    if let Some(worst) = worst {
-        return Judged {
-            mark: Mark::Bad,
-            why: in_words(worst),
-            change: worst.ratio.map(|ratio| (ratio - 1.0).abs()),
-        };
-    }
-    let open = deciding.iter().find(|c| c.verdict == Verdict::Unknown);
-    let (mark, why) = match (open, deciding.first()) {
-        (Some(open), _) if open.blocks == 0 => {
-            let why = "no trial of it counts; its results directory has the reasons";
-            (Mark::Skip, why.to_owned())
-        }
-        (Some(open), _) => (Mark::Skip, not_decided(open)),
-        (None, Some(first)) => (Mark::Good, in_words(first)),
-        (None, None) => (Mark::Skip, "nothing was measured".to_owned()),
-    };
-    Judged {
-        mark,
-        why,
-        change: None,
-    }
-}
-
-/// With what the report says of it: that others did most of the work makes no verdict of *same*.
-fn not_decided(open: &Comparison) -> String {
-    let notes = open.notes.iter().map(|note| format!("; {note}"));
-    format!(
-        "not decided: {}{}",
-        in_words(open),
-        notes.collect::<String>()
-    )
-}
-
-/// `requests_per_sec worse, -10.2 % (-12.1 to -8.3)`
-fn in_words(comparison: &Comparison) -> String {
-    let percent = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
-    let change = match (comparison.ratio, comparison.low, comparison.high) {
-        (Some(ratio), Some(low), Some(high)) => format!(
-            ", {} % ({} to {})",
-            percent(ratio),
-            percent(low),
-            percent(high)
-        ),
-        _ => String::new(),
-    };
-    format!(
-        "{} {}{change}",
-        comparison.metric,
-        comparison.verdict.as_str()
-    )
 }

@@ -13,7 +13,7 @@ use referee::{
     Answer, Asked, Asker, Ledger, LedgerError, Outcome, Registered, WhichSession, identify_question,
 };
 use report::Table;
-pub use ruling::{Ruling, finding_text, findings_text};
+pub use ruling::{Ruling, finding_text, findings_text, list_findings};
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -31,8 +31,8 @@ pub fn answer_text(state: &State, next: &Next) -> String {
     let _ = writeln!(
         text,
         "\nEach commit was compared with the good one, in turns in one run. All calls of the path \
-         hold together with {:.0} %:\neach was made at as much more. A skipped commit says nothing.",
-        state.confidence * 100.0
+         hold together with {} %:\neach was made at as much more. A skipped commit says nothing.",
+        (state.confidence * 1e5).round() / 1e3
     );
     if let Some(again) = state.again.as_ref().filter(|again| again.verdict != "bad") {
         let _ = writeln!(

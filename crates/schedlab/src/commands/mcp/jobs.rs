@@ -27,6 +27,8 @@ pub enum Purpose {
     Compare,
     /// A race of settings, whose confirmation is a question of the ledger.
     Tune,
+    /// A search for the commit that made something worse, which is one question of the ledger.
+    Bisect,
     /// A pilot, which says how long a question will take.
     Plan,
 }
@@ -74,6 +76,7 @@ impl Job {
     pub fn results_dir(&self) -> PathBuf {
         match self.purpose {
             Purpose::Tune => self.dir.join("confirmation"),
+            Purpose::Bisect => crate::commands::bisect::results_dir(&self.dir),
             Purpose::Compare | Purpose::Plan => self.dir.clone(),
         }
     }

@@ -25,6 +25,9 @@ pub struct Reins {
     ingredients: BTreeSet<String>,
     knobs: BTreeSet<String>,
     schedulers: BTreeSet<String>,
+    repositories: BTreeSet<String>,
+    /// Command that builds programs of the repositories.
+    build: Option<String>,
     budget: Duration,
 }
 
@@ -62,6 +65,8 @@ impl Reins {
             ingredients,
             knobs: args.knobs.iter().cloned().collect(),
             schedulers: args.schedulers.iter().cloned().collect(),
+            repositories: args.repository.iter().cloned().collect(),
+            build: args.build.clone(),
             budget: Duration::from_nanos(budget),
         })
     }
@@ -79,12 +84,13 @@ impl Reins {
         };
         format!(
             "places: {}\nprograms of your own: {}\ningredients of arms: {}\ntunables: {}\nschedulers: {}\n\
-             at most {MOST_COMPARISONS} comparisons (cells × metrics that decide) in a question",
+             repositories for `bisect`: {}\nat most {MOST_COMPARISONS} comparisons (cells × metrics that decide) in a question",
             list(&self.places),
             if self.commands { "allowed" } else { "none" },
             list(&self.ingredients),
             list(&self.knobs),
-            list(&self.schedulers)
+            list(&self.schedulers),
+            list(&self.repositories)
         )
     }
 
@@ -105,6 +111,30 @@ impl Reins {
                  allowed; ask about fewer loads"
             )),
             false => Ok(()),
+        }
+    }
+
+    /// The command with which a program is built; none for a scheduler. The reason where the agent may not
+    /// bisect it.
+    pub fn check_bisection(&self, program: &str, repository: &str) -> Result<Option<&str>, String> {
+        if !self.repositories.contains(repository) {
+            return Err(format!(
+                "refused: the repository `{repository}` is not allowed (--repository {repository})"
+            ));
+        }
+        if program.starts_with('-') {
+            return Err(format!("refused: `{program}` is no program"));
+        }
+        if let Some(build) = &self.build {
+            return Ok(Some(build));
+        }
+        let name = program.split(' ').next().unwrap_or_default();
+        match self.schedulers.contains(name) {
+            true => Ok(None),
+            false => Err(format!(
+                "refused: the scheduler `{name}` is not allowed (--schedulers {name}), and there is no \
+                 command that builds programs (--build)"
+            )),
         }
     }
 

@@ -115,6 +115,30 @@ pub fn race_words(arguments: &Arguments, reins: &Reins) -> Result<Vec<String>, S
     Ok(words)
 }
 
+/// Words of the bisection that the arguments ask for. The reins have looked at it.
+pub fn bisection_words(arguments: &Arguments, reins: &Reins) -> Result<Vec<String>, String> {
+    let program = arguments.take_text("program")?;
+    let repository = arguments.take_text("repository")?;
+    let build = reins.check_bisection(&program, &repository)?;
+    let mut more = vec![program, format!("--repository={repository}")];
+    more.extend(build.map(|command| format!("--build={command}")));
+    for end in ["good", "bad"] {
+        more.push(format!("--{end}={}", arguments.take_text(end)?));
+    }
+    let (mut words, target) = common_words(arguments, &more)?;
+    // The arms are the commits, and they are built here.
+    words.retain(|word| !word.starts_with("--arm=") && !word.starts_with("--target="));
+    let Command::Bisect(args) = parse_words("bisect", &words)? else {
+        return Err("these are not the words of a bisection".to_owned());
+    };
+    let mut given = args.experiment;
+    given.words.arms = vec!["default".to_owned()];
+    let wanted = crate::request::read_wanted(&given);
+    let wanted = wanted.map_err(|error| crate::exit::Shown(error).to_string())?;
+    reins.check_experiment(&target, &wanted.experiment)?;
+    Ok(words)
+}
+
 /// Words that all experiments have, with `more` in front of the command, and the target.
 fn common_words(arguments: &Arguments, more: &[String]) -> Result<(Vec<String>, String), String> {
     let baseline = arguments.get_text("baseline")?;

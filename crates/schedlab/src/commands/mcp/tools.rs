@@ -74,7 +74,7 @@ const BUDGET: Key = key("budget", "string", "time for it: 1m (usual), 5m");
 const JOB: Key = required(
     "job",
     "integer",
-    "number that compare, tune, confirm or plan gave",
+    "number that compare, tune, bisect, confirm or plan gave",
 );
 
 /// All tools, in the order in which an agent needs them.
@@ -147,6 +147,26 @@ pub const TOOLS: &[Tool] = &[
             key("budget", "string", "time for all of it: 5m (usual)"),
         ],
         work: experiments::tune,
+    },
+    Tool {
+        name: "bisect",
+        text: "Looks for the commit that made a scheduler or a program worse, as a job. All its calls are one \
+               question, which pays before it is measured",
+        keys: &[
+            required(
+                "program",
+                "string",
+                "scheduler, or path that the build makes",
+            ),
+            required("repository", "string", "one of those that are allowed"),
+            required("good", "string", "commit at which it was as it should be"),
+            required("bad", "string", "commit at which it is worse"),
+            WORKLOAD,
+            COMMAND,
+            DURATION,
+            key("budget", "string", "time for all of it: 5m (usual)"),
+        ],
+        work: experiments::bisect,
     },
     Tool {
         name: "status",

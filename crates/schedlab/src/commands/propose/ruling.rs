@@ -173,6 +173,12 @@ pub fn findings_text(table: &Table) -> String {
     lines.collect()
 }
 
+/// The comparisons that decide, for the ledger.
+pub fn list_findings(table: &Table) -> Vec<Finding> {
+    let deciding = table.all_comparisons().filter(|c| c.deciding && !c.aa);
+    deciding.map(found).collect()
+}
+
 fn found(comparison: &Comparison) -> Finding {
     let difference = comparison.difference.as_ref();
     let (change, low, high) = match difference {

@@ -2,7 +2,9 @@
 
 use super::super::Referee;
 use super::super::jobs::{Job, Purpose};
-use super::super::request::{Arguments, experiment_words, race_words, with_options};
+use super::super::request::{
+    Arguments, bisection_words, experiment_words, race_words, with_options,
+};
 use doors::read::output_of_work;
 use doors::started::own_command;
 use std::path::Path;
@@ -12,6 +14,8 @@ use std::time::Duration;
 /// Time of a comparison where none is named.
 const USUAL: Duration = Duration::from_secs(60);
 const USUAL_OF_A_RACE: Duration = Duration::from_secs(300);
+/// Comparisons among which the time of a bisection is divided.
+const COMPARISONS: u32 = 8;
 const LISTS: [&str; 4] = ["arms", "workloads", "metrics", "targets"];
 /// Blocks of a pilot.
 const PILOT: &str = "--pilot=5";
@@ -85,6 +89,13 @@ pub fn confirm(referee: &Referee, arguments: &Arguments) -> Result<String, Strin
     ask_question(referee, job.words.clone(), budget_of(arguments)?)
 }
 
+/// All calls of the bisection are one question.
+pub fn bisect(referee: &Referee, arguments: &Arguments) -> Result<String, String> {
+    let wanted = budget_or(arguments, USUAL_OF_A_RACE)?;
+    let words = bisection_words(arguments, &referee.reins)?;
+    begin_question(referee, Purpose::Bisect, words, wanted)
+}
+
 fn ask_question(referee: &Referee, words: Vec<String>, wanted: Duration) -> Result<String, String> {
     begin_question(referee, Purpose::Compare, words, wanted)
 }
@@ -100,15 +111,17 @@ fn begin_question(
     let session = referee.session;
     let all = words.clone();
     let jobs = &referee.jobs;
-    let command = match purpose {
-        Purpose::Tune => "tune",
-        Purpose::Compare | Purpose::Plan => "propose",
+    // A bisection has many comparisons, and each has its own time.
+    let (command, parts) = match purpose {
+        Purpose::Tune => ("tune", 1),
+        Purpose::Bisect => ("bisect", COMPARISONS),
+        Purpose::Compare | Purpose::Plan => ("propose", 1),
     };
     let job = jobs.start_job(purpose, words, &referee.dir, wanted, |dir, budget| {
         let options = [
             format!("--session={session}"),
             format!("--output={}", dir.display()),
-            format!("--budget={}s", budget.as_secs()),
+            format!("--budget={}s", (budget / parts).as_secs().max(1)),
             "--quiet".to_owned(),
         ];
         [vec![command.to_owned()], with_options(&all, &options)].concat()

@@ -42,18 +42,24 @@ fn list_jobs(referee: &Referee) -> String {
     for job in referee.jobs.list_jobs() {
         let state = match job.find_end() {
             None => "running".to_owned(),
-            Some(end) => match (end.code, &job.purpose) {
-                (Some(0), Purpose::Plan) => "planned".to_owned(),
-                (Some(0), Purpose::Compare | Purpose::Tune) => "accepted".to_owned(),
-                (_, Purpose::Compare | Purpose::Tune) => "not accepted".to_owned(),
-                (_, Purpose::Plan) => "ended".to_owned(),
-            },
+            Some(end) => end_word(&job.purpose, end.code == Some(0)).to_owned(),
         };
         let _ = writeln!(text, "job {} {state}: {}", job.number, job.words.join(" "));
     }
     match text.is_empty() {
         true => "there are no jobs yet".to_owned(),
         false => text,
+    }
+}
+
+fn end_word(purpose: &Purpose, is_done: bool) -> &'static str {
+    match (purpose, is_done) {
+        (Purpose::Plan, true) => "planned",
+        (Purpose::Plan, false) => "ended",
+        (Purpose::Bisect, true) => "found",
+        (Purpose::Bisect, false) => "not found",
+        (Purpose::Compare | Purpose::Tune, true) => "accepted",
+        (Purpose::Compare | Purpose::Tune, false) => "not accepted",
     }
 }
 
@@ -65,9 +71,11 @@ fn so_far(job: &Job) -> String {
         job.elapsed().as_secs(),
         job.budget.as_secs()
     );
-    if job.purpose == Purpose::Tune {
-        text += &crate::commands::tune::progress_text(&job.dir);
-    }
+    text += &match job.purpose {
+        Purpose::Tune => crate::commands::tune::progress_text(&job.dir),
+        Purpose::Bisect => crate::commands::bisect::progress_text(&job.dir),
+        Purpose::Compare | Purpose::Plan => String::new(),
+    };
     if let Some(table) = read_table(job) {
         text += "so far:\n";
         text += &findings_text(&table);
