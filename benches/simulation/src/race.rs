@@ -134,7 +134,7 @@ fn run_race(world: World, rng: &mut ChaCha8Rng, tally: &mut Tally) {
             blocks.push(measure(world, &truth, &running, rng));
         }
         tally.trials += count * (running.len() + 1);
-        runners = judge_runners(&blocks, CANDIDATES + 1, &RULE);
+        runners = judge_runners(&blocks, CANDIDATES + 1, &[], &RULE);
         for (seen, runner) in dropped.iter_mut().zip(&runners) {
             *seen |= runner.dropped.is_some();
         }

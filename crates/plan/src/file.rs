@@ -4,7 +4,7 @@ use crate::arm::{parse_arm_for, read_arms, usual_role};
 use crate::build::{complete, with_aa};
 use crate::error::PlanError;
 use crate::event::FileEvent;
-use crate::space::FileTune;
+use crate::space::Tuning;
 use crate::spread::Spread;
 use crate::stop::FileStop;
 use crate::table::{Places, Value, items, own_keys, take_key, take_kind};
@@ -46,9 +46,9 @@ pub(crate) struct FileExperiment {
     trace: Option<Spanned<String>>,
     event: Option<Vec<FileEvent>>,
     pause: Option<Duration>,
-    /// Read by `read_vary` alone: a run has the arms that it names.
+    /// Read by `read_tuning` alone: a run has the arms that it names.
     #[serde(rename = "tune")]
-    _tune: Option<FileTune>,
+    _tune: Option<Tuning>,
     /// Read as the key of each workload that has none of its own.
     #[serde(rename = "in-place")]
     _in_place: Option<String>,

@@ -47,5 +47,5 @@ pub use error::PlanError;
 pub use file::{parse_experiment, parse_with_arms};
 pub use load::units::{parse_duration, parse_fraction, parse_load, parse_size};
 pub use reference::{TABLES, TableDef};
-pub use space::{Point, Space, read_vary};
+pub use space::{Point, Space, Tuning, read_tuning};
 pub use words::{Document, Words, lay_over, parse_workload, provoke};

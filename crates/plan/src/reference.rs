@@ -240,12 +240,27 @@ const STOP: TableDef = TableDef {
 const TUNE: TableDef = TableDef {
     header: "[tune]",
     text: "What `schedlab tune` varies; a run passes over it.",
-    keys: &[KeyDef::new(
-        "vary",
-        "list of texts",
-        "",
-        "Keys of arms with their values, as `--vary` has them: `slice=0.1ms..10ms log`.",
-    )],
+    keys: &[
+        KeyDef::new(
+            "vary",
+            "list of texts",
+            "",
+            "Keys of arms with their values, as `--vary` has them: `slice=0.1ms..10ms log`.",
+        ),
+        KeyDef::new(
+            "objective",
+            "text",
+            "all that decides",
+            "Metrics to make better, and constraints as ratios to the baseline: \
+             `minimise request_p99 where requests_per_sec >= 0.98`.",
+        ),
+        KeyDef::new(
+            "must-not-worsen",
+            "list of metrics",
+            "",
+            "Metrics that a winner must not make worse by more than the smallest effect.",
+        ),
+    ],
     more: no_keys,
 };
 
@@ -342,7 +357,7 @@ mod tests {
         assert_described(&EXPERIMENT, own.iter().chain(&file::TAKEN));
         assert_described(&EVENT, key::accepted_keys::<event::FileEvent>());
         assert_described(&STOP, key::accepted_keys::<stop::FileStop>());
-        assert_described(&TUNE, key::accepted_keys::<space::FileTune>());
+        assert_described(&TUNE, key::accepted_keys::<space::Tuning>());
         assert_described(&LOADS, key::accepted_keys::<loads::Table>());
         let server = key::accepted_keys::<server::FileServer>();
         assert_described(&SERVER, server.iter().chain(&["kind"]));

@@ -22,20 +22,26 @@ const MOST_LEVELS: usize = 257;
 pub type Point = Vec<usize>;
 
 /// Table `[tune]` of a file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct FileTune {
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Tuning {
+    /// Keys of arms with their values.
     #[serde(default)]
-    vary: Vec<String>,
+    pub vary: Vec<String>,
+    /// What to make better, and where.
+    pub objective: Option<String>,
+    /// Metrics that a winner must not make worse.
+    #[serde(default)]
+    pub must_not_worsen: Vec<String>,
 }
 
-/// Settings that the `[tune]` table of a file varies; none where there is no table.
-pub fn read_vary(file_name: &str, text: &str) -> Result<Vec<String>, PlanError> {
+/// The `[tune]` table of a file; an empty one where there is none.
+pub fn read_tuning(file_name: &str, text: &str) -> Result<Tuning, PlanError> {
     let read = || {
         let mut root = DeTable::parse(text)?;
         match take_key(root.get_mut(), "tune") {
-            Some(table) => Ok(own_keys::<FileTune>(table, &[])?.vary),
-            None => Ok(Vec::new()),
+            Some(table) => own_keys::<Tuning>(table, &[]),
+            None => Ok(Tuning::default()),
         }
     };
     read().map_err(|error: PlanError| error.in_file(file_name, text))
@@ -57,6 +63,8 @@ struct Dimension {
     first: Vec<usize>,
     /// Values that lie between others, so that a point has neighbours.
     is_range: bool,
+    /// An option without a value, which is there or not.
+    is_flag: bool,
 }
 
 /// The kind of numbers of a range.
@@ -179,11 +187,12 @@ impl Space {
             match dimension.key.split_once(' ') {
                 // Options of one scheduler stand behind its name, which is there once.
                 Some((program, option)) => {
-                    let own = parts.iter_mut();
                     let head = format!("{program} ");
-                    match own.into_iter().find(|part| part.starts_with(&head)) {
-                        Some(part) => *part = format!("{part} {option}={value}"),
-                        None => parts.push(format!("{program} {option}={value}")),
+                    let is_own = |part: &String| part == program || part.starts_with(&head);
+                    let option = dimension.option_text(option, value);
+                    match parts.iter_mut().find(|part| is_own(part)) {
+                        Some(part) => part.push_str(&option),
+                        None => parts.push(format!("{program}{option}")),
                     }
                 }
                 None => parts.push(format!("{}={value}", dimension.key)),
@@ -204,6 +213,9 @@ fn spread_index(number: usize, all: usize) -> usize {
     ((part * all as f64) as usize).min(all - 1)
 }
 
+/// Value of a flag that is not there.
+const NO: &str = "no";
+
 type Refused = (String, &'static str);
 
 const RANGE: &str =
@@ -212,6 +224,9 @@ const RANGE: &str =
 impl Dimension {
     fn parse(text: &str) -> Result<Dimension, Refused> {
         let form = "write KEY=LOW..HIGH or KEY=VALUE,VALUE: nice=0,5,10";
+        if let Some(key) = text.trim().strip_suffix('?') {
+            return Dimension::of_flag(key.trim());
+        }
         let (key, values) = text
             .split_once('=')
             .ok_or_else(|| ("it has no equals sign".to_owned(), form))?;
@@ -227,6 +242,32 @@ impl Dimension {
             Some((low, high)) => Dimension::of_range(key, [low.trim(), high.trim()], is_log),
             None if is_log => Err(("a list has no levels that grow".to_owned(), RANGE)),
             None => Dimension::of_list(key, ends),
+        }
+    }
+
+    /// An option of a scheduler that has no value: first without it, then with it.
+    fn of_flag(key: &str) -> Result<Dimension, Refused> {
+        match key.split_once(" -") {
+            Some((program, _)) if !program.is_empty() && !key.contains('=') => Ok(Dimension {
+                key: key.to_owned(),
+                values: [NO, "yes"].map(str::to_owned).to_vec(),
+                first: vec![0, 1],
+                is_range: false,
+                is_flag: true,
+            }),
+            _ => Err((
+                "only an option of a scheduler can be there or not".to_owned(),
+                "write PROGRAM OPTION?: scx_rusty --kthreads-local?",
+            )),
+        }
+    }
+
+    /// An option behind the name of its program.
+    fn option_text(&self, option: &str, value: &str) -> String {
+        match self.is_flag {
+            true if value == NO => String::new(),
+            true => format!(" {option}"),
+            false => format!(" {option}={value}"),
         }
     }
 
@@ -248,6 +289,7 @@ impl Dimension {
             first: (0..values.len()).collect(),
             values,
             is_range: false,
+            is_flag: false,
         })
     }
 
@@ -279,6 +321,7 @@ impl Dimension {
             first: first.collect(),
             values,
             is_range: true,
+            is_flag: false,
         })
     }
 }
@@ -379,6 +422,25 @@ mod tests {
             arms(&both, 16),
             ["scx_x --a=1 --b=3+env.T=5", "scx_x --a=2 --b=3+env.T=5"]
         );
+    }
+
+    #[test]
+    fn an_option_without_a_value_is_there_or_not() {
+        let flags = space(&["scx_x --local?", "scx_x --a=1,2"]);
+        assert_eq!(
+            arms(&flags, 16),
+            [
+                "scx_x --a=1",
+                "scx_x --local --a=1",
+                "scx_x --a=2",
+                "scx_x --local --a=2"
+            ]
+        );
+        assert_eq!(
+            arms(&space(&["scx_x --local?"]), 16),
+            ["scx_x", "scx_x --local"]
+        );
+        assert!(refused(&["nice?"]).contains("only an option of a scheduler"));
     }
 
     #[test]

@@ -1,15 +1,23 @@
 //! A race of candidates over its rounds: the gains of all arms, block by block, over the mix that counts, and
 //! who cannot win any more by them.
 
-use crate::quantity::{format_change, format_interval};
+mod confirmation;
+mod goal;
+
+pub use confirmation::{Confirmed, Elsewhere, judge_confirmation};
+pub use goal::Goal;
+
 use crate::recommend::parts::{Part, Together};
-use crate::recommend::{Mix, RecommendError, Source};
+use crate::recommend::{RecommendError, Source};
+use goal::Constraint;
+use model::Better;
 use serde::{Deserialize, Serialize};
-use stats::coins;
 pub use stats::race::Runner;
-use stats::race::{Rule, choose_runners, find_alike, find_front_runner, judge_runners};
+use stats::race::{
+    Cause, Dropped, Limit, Rule, choose_runners, find_alike, find_front_runner, judge_runners,
+};
 use stats::regret::BlockGains;
-use stats::{Better, Params, Verdict};
+use stats::summary::mean;
 use std::collections::BTreeMap;
 
 /// Arms of a race in all, with the baseline.
@@ -34,6 +42,29 @@ pub struct Race {
     pub failed: BTreeMap<String, String>,
     /// Gains over the mix, block by block.
     pub blocks: Vec<BlockGains>,
+    limits: Vec<Limited>,
+    objectives: Vec<(String, Vec<BlockGains>)>,
+}
+
+/// A metric of a cell with its gains, and a constraint on it.
+#[derive(Debug, Clone)]
+struct Limited {
+    cell: String,
+    metric: String,
+    better: Better,
+    /// Words of the constraint; empty without one.
+    wanted: String,
+    floor: f64,
+    blocks: Vec<BlockGains>,
+}
+
+/// An arm that no other is ahead of in all objectives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FrontArm {
+    /// Name of the arm.
+    pub arm: String,
+    /// Objectives with the gain over the baseline in the race, as shares.
+    pub gains: Vec<(String, f64)>,
 }
 
 impl Race {
@@ -60,6 +91,54 @@ impl Race {
             .collect()
     }
 
+    /// Why somebody was dropped: `behind slice=1ms, evidence 24`.
+    pub fn format_drop(&self, dropped: &Dropped) -> String {
+        let evidence = dropped.e_value.floor();
+        match dropped.by {
+            Cause::Rival(rival) => format!("behind {}, evidence {evidence:.0}", self.names[rival]),
+            Cause::Limit(index) => {
+                let limit = &self.limits[index];
+                let (metric, cell, wanted) = (&limit.metric, &limit.cell, &limit.wanted);
+                format!("{metric} of {cell} cannot be {wanted}, evidence {evidence:.0}")
+            }
+        }
+    }
+
+    /// True if somebody was dropped for a constraint, and not for being behind.
+    pub fn breaks_limit(dropped: &Dropped) -> bool {
+        matches!(dropped.by, Cause::Limit(_))
+    }
+
+    /// Arms that no other is ahead of in all objectives, by the means of the race, without those that seem
+    /// to break a constraint; empty with one objective.
+    pub fn find_front(&self) -> Vec<FrontArm> {
+        let is_able = |arm: &usize| {
+            let runner = &self.runners[*arm];
+            runner.may_hold && !runner.dropped.is_some_and(|d| Race::breaks_limit(&d))
+        };
+        let means = |arm: usize| {
+            let all = self.objectives.iter();
+            all.map(|(_, blocks)| mean(&gains_of(blocks, Some(arm))))
+                .collect::<Option<Vec<f64>>>()
+        };
+        let all = (0..self.names.len()).filter(is_able);
+        let all: Vec<(usize, Vec<f64>)> = all.filter_map(|arm| Some((arm, means(arm)?))).collect();
+        let is_ahead = |a: &[f64], b: &[f64]| a != b && a.iter().zip(b).all(|(a, b)| a >= b);
+        let front = all.iter().filter(|(_, of)| {
+            !self.objectives.is_empty() && !all.iter().any(|(_, a)| is_ahead(a, of))
+        });
+        let names = self.objectives.iter().map(|(name, _)| name.clone());
+        front
+            .map(|(arm, gains)| FrontArm {
+                arm: self.names[*arm].clone(),
+                gains: names
+                    .clone()
+                    .zip(gains.iter().map(|g| g.exp_m1()))
+                    .collect(),
+            })
+            .collect()
+    }
+
     /// True if no candidate is likely to be ahead of the baseline by what matters, each of them known by so
     /// many blocks.
     pub fn is_hopeless(&self, smallest_effect: f64, blocks: usize) -> bool {
@@ -74,84 +153,116 @@ impl Race {
     }
 }
 
-/// Answer of a confirmation: an arm against the baseline, over the mix.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Confirmed {
-    /// `better`, `worse`, `same` or `unknown`.
-    pub verdict: String,
-    /// Arm over baseline, above 1 where the arm is better; none without a block.
-    pub ratio: Option<f64>,
-    /// Lower end of its interval.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-    /// Blocks that it is known by.
-    pub blocks: usize,
-}
-
-impl Confirmed {
-    /// True if the arm is better than the baseline.
-    pub fn is_better(&self) -> bool {
-        self.verdict == Verdict::Better.as_str()
-    }
-
-    /// `+3.0%`; none without a block.
-    pub fn format_change(&self) -> Option<String> {
-        self.ratio.map(format_change)
-    }
-
-    /// `[+2.1%, +4.0%]`; none without an interval.
-    pub fn format_interval(&self) -> Option<String> {
-        let (low, high) = self.low.zip(self.high)?;
-        Some(format_interval(low, high))
-    }
-}
-
 /// Judges the rounds of a race, which are results of the same cells with one baseline.
-pub fn judge_race(sources: &[Source], mix: &Mix) -> Result<Race, RecommendError> {
-    let together = Together::from_sources(sources)?;
-    let weights = mix.weigh_parts(&together.parts)?;
-    let arms = together.arms.iter().map(|arm| arm.name.clone());
-    let names: Vec<String> = std::iter::once(together.baseline.clone())
-        .chain(arms)
-        .collect();
-    let blocks = weigh_blocks(&together.parts, &weights, &names);
-    let runners = judge_runners(&blocks, names.len(), &RULE);
-    let failed = names.iter().zip(&runners).skip(1);
+pub fn judge_race(sources: &[Source], goal: &Goal) -> Result<Race, RecommendError> {
+    let read = RaceSource::read(sources, goal)?;
+    let limit = |limited: &Limited| Limit {
+        floor: limited.floor,
+        blocks: limited.blocks.clone(),
+    };
+    let limits: Vec<Limit> = read.limits.iter().map(limit).collect();
+    let runners = judge_runners(&read.blocks, read.names.len(), &limits, &RULE);
+    let failed = read.names.iter().zip(&runners).skip(1);
     let failed = failed.filter(|(_, runner)| runner.blocks == 0);
-    let failed = failed.map(|(name, _)| (name.clone(), find_reason(&together, name)));
+    let failed = failed.map(|(name, _)| (name.clone(), find_reason(&read.together, name)));
     Ok(Race {
         failed: failed.collect(),
-        names,
         runners,
-        blocks,
+        objectives: read.list_objectives(goal)?,
+        names: read.names,
+        blocks: read.blocks,
+        limits: read.limits,
     })
 }
 
-/// Judges an arm by the blocks of results that nothing was chosen by.
-pub fn judge_confirmation(
-    source: &Source,
-    mix: &Mix,
-    arm: &str,
-) -> Result<Confirmed, RecommendError> {
-    let stop = &source.results.experiment.stop;
-    let race = judge_race(&[*source], mix)?;
-    let index = race.names.iter().position(|name| name == arm);
-    let gains = race.blocks.iter().filter_map(|block| block[index?]);
-    let gains: Vec<f64> = gains.collect();
-    let params = Params {
-        alpha: judge::error_rate(stop),
-        smallest_effect: stop.smallest_effect,
-        better: Better::Higher,
-    };
-    let judged = coins::judge(&gains, &params);
-    Ok(Confirmed {
-        verdict: judged.supported_verdict().as_str().to_owned(),
-        ratio: judged.known_ratio(),
-        low: judged.lower_end(),
-        high: judged.upper_end(),
-        blocks: gains.len(),
-    })
+/// Results of a race with the gains that it is judged by.
+struct RaceSource<'a> {
+    together: Together<'a>,
+    /// Names of the arms, the baseline first.
+    names: Vec<String>,
+    weights: Vec<f64>,
+    blocks: Vec<BlockGains>,
+    constraints: Vec<Constraint>,
+    limits: Vec<Limited>,
+}
+
+impl<'a> RaceSource<'a> {
+    fn read(sources: &[Source<'a>], goal: &Goal) -> Result<RaceSource<'a>, RecommendError> {
+        let together = Together::from_sources(sources)?;
+        let smallest = sources[0].results.experiment.stop.smallest_effect;
+        let arms = together.arms.iter().map(|arm| arm.name.clone());
+        let names: Vec<String> = std::iter::once(together.baseline.clone())
+            .chain(arms)
+            .collect();
+        let weights = goal.weigh_parts(&together.parts)?;
+        let constraints = goal.find_constraints(&together.parts, smallest)?;
+        let mut read = RaceSource {
+            blocks: weigh_blocks(&together.parts, &weights, &names),
+            limits: Vec::new(),
+            together,
+            names,
+            weights,
+            constraints,
+        };
+        let limits = read.constraints.iter();
+        let limits = limits.map(|c| read.limit_part(c.part, &c.wanted, c.floor));
+        read.limits = limits.collect();
+        Ok(read)
+    }
+
+    fn limit_part(&self, index: usize, wanted: &str, floor: f64) -> Limited {
+        let part = &self.together.parts[index];
+        Limited {
+            cell: part.cell.clone(),
+            metric: part.metric.clone(),
+            better: part.better,
+            wanted: wanted.to_owned(),
+            floor,
+            blocks: self.gains_of_parts(&[index]),
+        }
+    }
+
+    fn gains_of_parts(&self, indices: &[usize]) -> Vec<BlockGains> {
+        let parts = indices
+            .iter()
+            .map(|index| self.together.parts[*index].clone());
+        weigh_blocks(
+            &parts.collect::<Vec<Part>>(),
+            &vec![1.0; indices.len()],
+            &self.names,
+        )
+    }
+
+    /// Metrics that are better in one direction, without the constraints and what alone counts.
+    fn list_elsewhere(&self) -> Vec<Limited> {
+        let counting = self.weights.iter().filter(|weight| **weight > 0.0).count();
+        let is_elsewhere = |index: &usize| {
+            let is_goal = counting == 1 && self.weights[*index] > 0.0;
+            let part = &self.together.parts[*index];
+            part.better != Better::Neither
+                && !is_goal
+                && self.constraints.iter().all(|c| c.part != *index)
+        };
+        let indices = (0..self.together.parts.len()).filter(is_elsewhere);
+        indices
+            .map(|index| self.limit_part(index, "", 0.0))
+            .collect()
+    }
+
+    fn list_objectives(
+        &self,
+        goal: &Goal,
+    ) -> Result<Vec<(String, Vec<BlockGains>)>, RecommendError> {
+        let named = goal.split_objectives(&self.together.parts)?.into_iter();
+        let gains = named.map(|(name, parts)| (name, self.gains_of_parts(&parts)));
+        Ok(gains.collect())
+    }
+}
+
+/// Gains of an arm in the blocks that have it.
+fn gains_of(blocks: &[BlockGains], arm: Option<usize>) -> Vec<f64> {
+    let gains = blocks.iter().filter_map(|block| block[arm?]);
+    gains.collect()
 }
 
 /// Weighed means of the gains of each arm in each block, where it has all of them.

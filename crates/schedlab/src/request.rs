@@ -121,10 +121,10 @@ pub fn from_file(path: &Path, arms: &[String]) -> Result<(Experiment, String), C
     Ok((experiment, text))
 }
 
-/// Settings that the table `[tune]` of a file varies.
-pub fn read_vary(path: &Path) -> Result<Vec<String>, CliError> {
+/// The table `[tune]` of a file.
+pub fn read_tuning(path: &Path) -> Result<plan::Tuning, CliError> {
     let (_, text) = from_file(path, &["default".to_owned()])?;
-    Ok(plan::read_vary(&path.display().to_string(), &text)?)
+    Ok(plan::read_tuning(&path.display().to_string(), &text)?)
 }
 
 /// The most that an experiment file has: there is much room for comments.

@@ -25,12 +25,30 @@ pub struct Rule {
     pub most_arms: usize,
 }
 
+/// A constraint: gains of another kind, which may not be below a floor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// Least gain over the baseline that is borne, a logarithm of a ratio.
+    pub floor: f64,
+    /// Gains block by block.
+    pub blocks: Vec<BlockGains>,
+}
+
+/// What a candidate was dropped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Rival that it is behind most surely.
+    Rival(usize),
+    /// Constraint that it breaks most surely.
+    Limit(usize),
+}
+
 /// Why a candidate was dropped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dropped {
-    /// Rival that it is behind most surely.
-    pub rival: usize,
-    /// Evidence that it is not the best.
+    /// What it was dropped by.
+    pub by: Cause,
+    /// Evidence that it is not the best, or does not hold the constraints.
     pub e_value: f64,
 }
 
@@ -43,8 +61,10 @@ pub struct Runner {
     pub gain: Option<f64>,
     /// Standard error of the mean; none with fewer than two blocks.
     pub error: Option<f64>,
-    /// Set once it cannot be the best any more.
+    /// Set once it cannot be the best any more, or cannot hold a constraint.
     pub dropped: Option<Dropped>,
+    /// The constraints hold as far as the means with one standard error tell.
+    pub may_hold: bool,
 }
 
 impl Runner {
@@ -59,35 +79,89 @@ impl Runner {
 }
 
 /// States of all arms by the blocks so far, in the order of measuring. The baseline is arm 0, has a gain of 0
-/// in each block, and is never dropped.
-pub fn judge_runners(blocks: &[BlockGains], arms: usize, rule: &Rule) -> Vec<Runner> {
-    (0..arms)
-        .map(|arm| {
-            let gains: Vec<f64> = blocks.iter().filter_map(|block| block[arm]).collect();
-            let moments = Moments::from_values(&gains);
-            let error = moments.sd().map(|sd| sd / (gains.len() as f64).sqrt());
-            Runner {
-                blocks: gains.len(),
-                gain: mean(&gains),
-                error,
-                dropped: match arm {
-                    0 => None,
-                    _ => find_drop(blocks, arm, arms, rule),
-                },
-            }
+/// in each block, and is never dropped. Who breaks a constraint is nobody's rival.
+pub fn judge_runners(
+    blocks: &[BlockGains],
+    arms: usize,
+    limits: &[Limit],
+    rule: &Rule,
+) -> Vec<Runner> {
+    let broken: Vec<Option<Dropped>> = (0..arms)
+        .map(|arm| match arm {
+            0 => None,
+            _ => find_broken(limits, arm, rule),
         })
-        .collect()
+        .collect();
+    let rivals: Vec<usize> = (0..arms).filter(|arm| broken[*arm].is_none()).collect();
+    let runner = |arm: usize| {
+        let known = know_gains(blocks, arm);
+        let behind = || find_drop(blocks, arm, &rivals, rule.most_arms.max(arms), rule);
+        Runner {
+            blocks: known.blocks,
+            gain: known.mean,
+            error: known.error,
+            may_hold: arm == 0 || limits.iter().all(|limit| may_hold(limit, arm)),
+            dropped: match arm {
+                0 => None,
+                _ => broken[arm].or_else(behind),
+            },
+        }
+    };
+    (0..arms).map(runner).collect()
 }
 
-fn find_drop(blocks: &[BlockGains], arm: usize, arms: usize, rule: &Rule) -> Option<Dropped> {
-    let rivals = (0..arms).filter(|rival| *rival != arm);
-    let evidence = rivals.map(|rival| (rival, evidence_ahead(blocks, rival, arm)));
+/// What the blocks of an arm say of its gain.
+struct Known {
+    blocks: usize,
+    mean: Option<f64>,
+    error: Option<f64>,
+}
+
+fn know_gains(blocks: &[BlockGains], arm: usize) -> Known {
+    let gains: Vec<f64> = blocks.iter().filter_map(|block| block[arm]).collect();
+    let sd = Moments::from_values(&gains).sd();
+    Known {
+        blocks: gains.len(),
+        mean: mean(&gains),
+        error: sd.map(|sd| sd / (gains.len() as f64).sqrt()),
+    }
+}
+
+fn may_hold(limit: &Limit, arm: usize) -> bool {
+    let known = know_gains(&limit.blocks, arm);
+    let highest = known.mean.map(|mean| mean + known.error.unwrap_or(0.0));
+    highest.is_none_or(|highest| highest >= limit.floor)
+}
+
+/// The mean of the evidence against all constraints: of a candidate that holds them none grows beyond chance.
+fn find_broken(limits: &[Limit], arm: usize, rule: &Rule) -> Option<Dropped> {
+    let below = |limit: &Limit| {
+        let gains = limit.blocks.iter().filter_map(|block| block[arm]);
+        evidence_above_zero(&gains.map(|gain| limit.floor - gain).collect::<Vec<f64>>())
+    };
+    let evidence: Vec<f64> = limits.iter().map(below).collect();
+    let e_value = mean(&evidence)?;
+    let all = evidence.iter().enumerate();
+    let (worst, _) = all.max_by(|a, b| a.1.total_cmp(b.1))?;
+    let by = Cause::Limit(worst);
+    (e_value * rule.error >= 1.0).then_some(Dropped { by, e_value })
+}
+
+fn find_drop(
+    blocks: &[BlockGains],
+    arm: usize,
+    rivals: &[usize],
+    most_arms: usize,
+    rule: &Rule,
+) -> Option<Dropped> {
+    let rivals = rivals.iter().filter(|rival| **rival != arm);
+    let evidence = rivals.map(|rival| (*rival, evidence_ahead(blocks, *rival, arm)));
     let evidence: Vec<(usize, f64)> = evidence.collect();
     let sum: f64 = evidence.iter().map(|(_, e_value)| e_value).sum();
-    let others = rule.most_arms.max(arms).saturating_sub(1).max(1);
-    let e_value = sum / others as f64;
+    let e_value = sum / most_arms.saturating_sub(1).max(1) as f64;
     let (rival, _) = evidence.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (e_value * rule.error >= 1.0).then_some(Dropped { rival, e_value })
+    let by = Cause::Rival(rival);
+    (e_value * rule.error >= 1.0).then_some(Dropped { by, e_value })
 }
 
 /// Evidence that the rival is ahead of the arm: none where the blocks that have both say the contrary.
@@ -95,9 +169,12 @@ fn evidence_ahead(blocks: &[BlockGains], rival: usize, arm: usize) -> f64 {
     let both = blocks
         .iter()
         .filter_map(|block| Some(block[rival]? - block[arm]?));
-    let xs: Vec<f64> = both.collect();
-    match mean(&xs) {
-        Some(mean) if mean > 0.0 => coins::judge(&xs, &params(0.05, 0.0)).e_value,
+    evidence_above_zero(&both.collect::<Vec<f64>>())
+}
+
+fn evidence_above_zero(xs: &[f64]) -> f64 {
+    match mean(xs) {
+        Some(mean) if mean > 0.0 => coins::judge(xs, &params(0.05, 0.0)).e_value,
         _ => 0.0,
     }
 }
@@ -110,23 +187,24 @@ fn params(alpha: f64, smallest_effect: f64) -> Params {
     }
 }
 
-/// Candidates that are measured in the next round, the most promising first: half as many as in the round
-/// before, and three at least. `round` is 1 for the first.
+/// Candidates that are measured in the next round, the most promising first, those that seem to break a
+/// constraint last: half as many as in the round before, and three at least. `round` is 1 for the first.
 pub fn choose_runners(runners: &[Runner], round: u32) -> Vec<usize> {
     let mut able: Vec<usize> = (1..runners.len())
         .filter(|arm| runners[*arm].is_in())
         .collect();
     let hope = |arm: &usize| runners[*arm].gain_with(1.0).unwrap_or(f64::NEG_INFINITY);
-    able.sort_by(|a, b| hope(b).total_cmp(&hope(a)));
+    let breaks = |arm: &usize| !runners[*arm].may_hold;
+    able.sort_by(|a, b| breaks(a).cmp(&breaks(b)).then(hope(b).total_cmp(&hope(a))));
     let halves = (runners.len() - 1) >> round.min(16);
     able.truncate(halves.max(FEWEST_RUNNERS));
     able
 }
 
 /// The candidate that is ahead: the largest gain after its standard error is taken off, so that luck in few
-/// blocks is no lead. None where all are dropped.
+/// blocks is no lead. None where all are dropped, or seem to break a constraint.
 pub fn find_front_runner(runners: &[Runner]) -> Option<usize> {
-    let able = (1..runners.len()).filter(|arm| runners[*arm].is_in());
+    let able = (1..runners.len()).filter(|arm| runners[*arm].is_in() && runners[*arm].may_hold);
     let sure = |arm: &usize| runners[*arm].gain_with(-1.0).unwrap_or(f64::NEG_INFINITY);
     able.max_by(|a, b| sure(a).total_cmp(&sure(b)))
 }
@@ -147,7 +225,8 @@ pub fn find_alike(
         let judged = coins::judge(&xs, &params(rule.error, smallest_effect));
         judged.supported_verdict() == Verdict::Same
     };
-    let others = (1..runners.len()).filter(|other| *other != arm && runners[*other].is_in());
+    let is_able = |other: usize| runners[other].is_in() && runners[other].may_hold;
+    let others = (1..runners.len()).filter(|other| *other != arm && is_able(*other));
     others.filter(is_same).collect()
 }
 
@@ -163,9 +242,9 @@ mod tests {
 
     #[test]
     fn the_worst_is_dropped_and_the_best_and_the_baseline_stay() {
-        let found = judge_runners(&blocks(1, 14, &[0.10, -0.10, 0.09], 0.02), 4, &RULE);
+        let found = judge_runners(&blocks(1, 14, &[0.10, -0.10, 0.09], 0.02), 4, &[], &RULE);
         assert!(found[2].dropped.is_some(), "{found:?}");
-        assert_ne!(found[2].dropped.map(|d| d.rival), Some(2));
+        assert_ne!(found[2].dropped.map(|d| d.by), Some(Cause::Rival(2)));
         assert_eq!((found[0].dropped, found[1].dropped), (None, None));
         let front = find_front_runner(&found);
         assert!(front == Some(1) || front == Some(3), "{front:?}");
@@ -176,9 +255,11 @@ mod tests {
     fn the_best_of_a_race_is_seldom_dropped_though_one_looks_often() {
         let is_dropped = |seed: u64| {
             let all = blocks(100 + seed, 40, &[0.0, 0.0, 0.0, 0.0], 0.02);
-            (4..=40)
-                .step_by(6)
-                .any(|upto| judge_runners(&all[..upto], 5, &RULE)[1].dropped.is_some())
+            (4..=40).step_by(6).any(|upto| {
+                judge_runners(&all[..upto], 5, &[], &RULE)[1]
+                    .dropped
+                    .is_some()
+            })
         };
         let dropped = (0..100).filter(|seed| is_dropped(*seed)).count();
         assert!(dropped <= 5, "{dropped} of 100");
@@ -187,7 +268,7 @@ mod tests {
     #[test]
     fn arms_that_are_alike_are_found() {
         let all = blocks(2, 30, &[0.10, 0.10, 0.0], 0.01);
-        let found = judge_runners(&all, 4, &RULE);
+        let found = judge_runners(&all, 4, &[], &RULE);
         assert_eq!(find_alike(&all, &found, 1, 0.02, &RULE), [2]);
     }
 
@@ -197,9 +278,41 @@ mod tests {
         for block in &mut all {
             block.push(None);
         }
-        let found = judge_runners(&all, 4, &RULE);
+        let found = judge_runners(&all, 4, &[], &RULE);
         assert_eq!((found[3].blocks, found[3].gain), (0, None));
         assert_eq!(find_front_runner(&found), Some(1));
         assert!(!choose_runners(&found, 1).contains(&3));
+    }
+
+    #[test]
+    fn who_breaks_a_constraint_is_dropped_and_drops_nobody() {
+        let gains = blocks(4, 20, &[0.20, 0.05], 0.01);
+        let limit = Limit {
+            floor: -0.02,
+            blocks: blocks(5, 20, &[-0.10, 0.0], 0.01),
+        };
+        let found = judge_runners(&gains, 3, &[limit], &RULE);
+        assert_eq!(found[1].dropped.map(|d| d.by), Some(Cause::Limit(0)));
+        assert_eq!((found[2].dropped, found[2].may_hold), (None, true));
+        assert_eq!(find_front_runner(&found), Some(2));
+        assert!(judge_runners(&gains, 3, &[], &RULE)[2].dropped.is_some());
+    }
+
+    #[test]
+    fn who_just_holds_all_constraints_is_seldom_dropped_for_one() {
+        let is_dropped = |seed: u64| {
+            let limits: Vec<Limit> = (0..3)
+                .map(|limit| Limit {
+                    floor: 0.0,
+                    blocks: blocks(1000 + 3 * seed + limit, 40, &[0.0], 0.02),
+                })
+                .collect();
+            let gains = blocks(9000 + seed, 40, &[0.1], 0.02);
+            judge_runners(&gains, 2, &limits, &RULE)[1]
+                .dropped
+                .is_some()
+        };
+        let dropped = (0..100).filter(|seed| is_dropped(*seed)).count();
+        assert!(dropped <= 5, "{dropped} of 100");
     }
 }

@@ -74,6 +74,64 @@ fn a_planted_best_value_wins_and_is_confirmed_by_blocks_of_its_own() {
     );
 }
 
+/// As fast as N is small, at a cost that is too high with N = 1.
+const FILE: &str = r#"
+[stop]
+max-blocks = 12
+[tune]
+vary = ["env.N=1,2,5"]
+objective = "minimise took where yield >= 0.9"
+must-not-worsen = ["spent"]
+[[workload]]
+kind = "command"
+command = ["sh", "-c", "n=${N:=8}; y=100; [ $n = 1 ] && y=50; s=0; [ $n = 5 ] || s=1; echo took 1.$n$((RANDOM % 9)) yield $y.$((RANDOM % 9)) spent 7.$s$((RANDOM % 9))"]
+[[workload.metric]]
+name = "took"
+regex = 'took (?<v>[\d.]+)'
+better = "lower"
+[[workload.metric]]
+name = "yield"
+regex = 'yield (?<v>[\d.]+)'
+better = "higher"
+[[workload.metric]]
+name = "spent"
+regex = 'spent (?<v>[\d.]+)'
+better = "lower"
+[[arm]]
+name = "default"
+"#;
+
+#[test]
+fn who_breaks_a_constraint_is_dropped_and_the_best_of_the_others_wins() {
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let file = bench.file("x.toml", &FILE.replace("\"sh\"", "\"bash\""));
+    let words = [
+        "tune", &file, "-o", "race", "--budget", "20s", "--quiet", "--format", "json",
+    ];
+    let output = bench.run(&words);
+    expect_code(&output, 0);
+    let answer: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(answer["advice"], "winner", "{answer}");
+    assert_eq!(answer["arm"], "env.N=2", "{answer}");
+    let constraints = answer["confirmation"]["constraints"]
+        .as_array()
+        .expect("a list");
+    let outcomes: Vec<&Value> = constraints.iter().map(|c| &c["outcome"]).collect();
+    assert_eq!(outcomes, ["held", "held"], "{answer}");
+    let candidates = answer["candidates"].as_array().expect("a list");
+    let first = candidates
+        .iter()
+        .find(|c| c["arm"] == "env.N=1")
+        .expect("a candidate");
+    assert_eq!(first["breaks"], true, "{answer}");
+    let why = first["why"].as_str().unwrap_or_default();
+    assert!(
+        why.starts_with("yield of") && why.contains("cannot be >= 0.9"),
+        "{why}"
+    );
+}
+
 #[test]
 fn what_is_no_space_is_refused_before_anything_is_made() {
     let bench = Bench::default();
@@ -98,6 +156,28 @@ fn what_is_no_space_is_refused_before_anything_is_made() {
             "sum to 0",
         ),
         (&[&file], "lower end"),
+        (
+            &[
+                "--vary",
+                "nice=0,5",
+                "-w",
+                "wakeup",
+                "--objective",
+                "wakeup_p99",
+            ],
+            "does not say what to make better",
+        ),
+        (
+            &[
+                "--vary",
+                "nice=0,5",
+                "-w",
+                "wakeup",
+                "--objective",
+                "minimise wakeup_p99 where x > 2",
+            ],
+            "is no constraint",
+        ),
     ] {
         let words: Vec<&str> = ["tune", "-o", "race"]
             .iter()

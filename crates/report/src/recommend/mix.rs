@@ -31,6 +31,18 @@ impl Mix {
         Mix::parse_parts(parts.map(|(index, part)| (place(index), part)))
     }
 
+    /// The same weight for each of these names, which were written at this place.
+    pub(crate) fn from_keys(place: &str, keys: &[String]) -> Mix {
+        let entry = |key: &String| Entry {
+            key: key.clone(),
+            weight: 1.0,
+            place: place.to_owned(),
+        };
+        Mix {
+            entries: keys.iter().map(entry).collect(),
+        }
+    }
+
     /// Weights of a file: one on each line, `#` begins a comment.
     pub fn parse_file(name: &str, text: &str) -> Result<Mix, RecommendError> {
         let lines = text.lines().enumerate();
@@ -121,21 +133,30 @@ impl Entry {
     /// The parts that the entry names: the deciding metrics of a cell or of all cells of a workload, or one
     /// metric.
     fn find_parts(&self, parts: &[Part]) -> Result<Vec<usize>, RecommendError> {
-        for finds in [names_exactly, names_in_short] {
-            let indices = parts.iter().enumerate();
-            let found = indices.filter(|(_, part)| finds(&self.key, part));
-            let found: Vec<usize> = found.map(|(index, _)| index).collect();
-            if !found.is_empty() {
-                return Ok(found);
-            }
-        }
-        Err(RecommendError::UnknownCell {
-            place: self.place.clone(),
-            key: self.key.clone(),
-            nearest: nearest_name(&self.key, parts),
-            known: list_names(parts),
-        })
+        find_named(&self.key, &self.place, parts)
     }
+}
+
+/// Positions of the parts that a key names, which was written at this place.
+pub(crate) fn find_named(
+    key: &str,
+    place: &str,
+    parts: &[Part],
+) -> Result<Vec<usize>, RecommendError> {
+    for finds in [names_exactly, names_in_short] {
+        let indices = parts.iter().enumerate();
+        let found = indices.filter(|(_, part)| finds(key, part));
+        let found: Vec<usize> = found.map(|(index, _)| index).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Err(RecommendError::UnknownCell {
+        place: place.to_owned(),
+        key: key.to_owned(),
+        nearest: nearest_name(key, parts),
+        known: list_names(parts),
+    })
 }
 
 /// The rest of the key after the name of the part's cell or workload, once for each.
@@ -194,6 +215,7 @@ mod tests {
             cell: cell.to_owned(),
             workload: workload.to_owned(),
             metric: metric.to_owned(),
+            better: model::Better::Lower,
             deciding,
             arms: vec![ArmGains {
                 arm: "batch".to_owned(),

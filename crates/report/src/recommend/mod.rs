@@ -7,7 +7,7 @@
 
 mod answer;
 mod markdown;
-mod mix;
+pub(crate) mod mix;
 pub(crate) mod parts;
 mod reservations;
 mod text;
@@ -212,6 +212,16 @@ pub enum RecommendError {
         /// Names that there are.
         known: String,
     },
+    /// An objective or a constraint that cannot be read, or does not fit the metrics.
+    #[error("{place}: {what}")]
+    BadGoal {
+        /// Option or key.
+        place: String,
+        /// The fault.
+        what: String,
+        /// The remedy.
+        remedy: String,
+    },
     /// Nothing to choose from.
     #[error("no arm beside the baseline was measured in all of the mix{}", list_left_out(.0))]
     NoArm(Vec<LeftOut>),
@@ -255,6 +265,7 @@ impl RecommendError {
                 let near = near.map(|near| format!("did you mean `{near}`? "));
                 format!("{}there are: {known}", near.unwrap_or_default())
             }
+            RecommendError::BadGoal { remedy, .. } => remedy.clone(),
             RecommendError::NoArm(_) => format!(
                 "measure at least {} blocks of two arms in each cell, or give the cells that lack \
                  them no weight",

@@ -15,6 +15,8 @@ pub struct Part {
     pub workload: String,
     /// Name of the metric.
     pub metric: String,
+    /// Direction in which it is better.
+    pub better: Better,
     /// The experiment names it as its question.
     pub deciding: bool,
     /// Arms that were compared with the baseline.
@@ -89,6 +91,7 @@ fn part_of<'a>(parts: &'a mut Vec<Part>, cell: &str, comparison: &Comparison) ->
             cell: cell.to_owned(),
             workload: comparison.workload.clone(),
             metric: comparison.metric.clone(),
+            better: comparison.better,
             deciding: false,
             arms: Vec::new(),
         });

@@ -14,6 +14,13 @@ pub struct TuneArgs {
     /// Weights of cells and metrics: 'http p99=3, hackbench=1' [default: all cells alike]
     #[arg(long, value_name = "WEIGHTS")]
     pub weigh: Option<String>,
+    /// What to make better, with constraints as ratios to the baseline:
+    /// 'minimise request_p99 where requests_per_sec >= 0.98'; of two metrics the front is shown, too
+    #[arg(long, value_name = "GOAL", conflicts_with = "weigh")]
+    pub objective: Option<String>,
+    /// Metrics that a winner must not make worse by more than matters
+    #[arg(long, value_name = "METRICS", value_delimiter = ',')]
+    pub must_not_worsen: Vec<String>,
     /// Session of the ledger that pays for the confirmation, as a question of schedlab propose
     #[arg(long, value_name = "N")]
     pub session: Option<u32>,

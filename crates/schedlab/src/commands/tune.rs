@@ -6,6 +6,7 @@
 mod answer_text;
 mod directory;
 mod options;
+mod state;
 
 use super::propose;
 use crate::args::{ExperimentArgs, TuneArgs};
@@ -15,14 +16,13 @@ use crate::output::{self, Plain, note};
 use crate::request::{read_measurable, read_wanted};
 use doors::written::{self, Marked};
 use model::Experiment;
-use plan::{Point, Space};
+use plan::Space;
 use referee::{Ledger, WhichSession};
-use report::race::{Confirmed, MOST_ARMS, Race, judge_confirmation, judge_race};
-use report::recommend::{Mix, Source};
+use report::race::{Goal, Race, judge_confirmation};
+use report::recommend::Source;
 use results::ResultSet;
 use runner::Outcome;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use state::{Confirmation, Round, Ruled, State};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -43,77 +43,10 @@ const LEAST_OF_A_ROUND: f64 = 0.05;
 /// Seeds between those of the rounds and that of the confirmation.
 const OTHER_SEEDS: u64 = 1_000_003;
 
-/// State of a race, as it is kept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct State {
-    baseline: String,
-    vary: Vec<String>,
-    weigh: String,
-    candidates: Vec<Candidate>,
-    rounds: Vec<Round>,
-    /// Time that was measured so far.
-    spent_ns: u64,
-    confirmation: Option<Confirmation>,
-}
-
-/// Setting that is tried.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Candidate {
-    /// The arm as a command line writes it, which is its name.
-    arm: String,
-    /// Its place in the space; none of an arm that was named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    point: Option<Point>,
-    /// Round after which it was dropped, with the reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    dropped: Option<(u32, String)>,
-    /// True if it was dropped since its trials failed.
-    #[serde(default)]
-    failed: bool,
-}
-
-/// A round that was measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Round {
-    /// Results directory, below that of the race.
-    results: PathBuf,
-    /// Candidates that ran.
-    arms: Vec<String>,
-}
-
-/// Fresh measurement of the candidate that was ahead.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Confirmation {
-    arm: String,
-    /// Others of the race whose difference from the one that was ahead is surely too small to matter.
-    alike: Vec<String>,
-    results: PathBuf,
-    confirmed: Confirmed,
-    /// Answer of the referee, where the confirmation is a question of the ledger.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ruling: Option<Ruled>,
-}
-
-impl Confirmation {
-    fn is_better(&self) -> bool {
-        match &self.ruling {
-            Some(ruling) => ruling.accepted,
-            None => self.confirmed.is_better(),
-        }
-    }
-}
-
-/// Answer of the referee to the confirmation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ruled {
-    accepted: bool,
-    text: String,
-}
-
 struct Tune<'a> {
     args: &'a TuneArgs,
     space: Space,
-    mix: Mix,
+    goal: Goal,
     dir: PathBuf,
     state: State,
     budget: Duration,
@@ -156,23 +89,11 @@ pub fn read_first_round(args: &TuneArgs) -> Result<Experiment, CliError> {
 
 /// The state in which a race begins, its space, and the experiment of its first round.
 fn begin_race(args: &TuneArgs) -> Result<(State, Space, Experiment), CliError> {
-    let (mut vary, mut others) = (args.vary.clone(), args.experiment.words.arms.clone());
-    if let Some(file) = &args.experiment.file {
-        vary.extend(crate::request::read_vary(file)?);
-    }
-    let baseline = match others.is_empty() {
-        true => "default".to_owned(),
-        false => others.remove(0),
-    };
-    let space = Space::parse("--vary", &vary)?;
+    let begun = begin_state(args)?;
+    let space = Space::parse("--vary", &begun.vary)?;
     let begun = State {
-        candidates: first_candidates(&space, &others),
-        baseline,
-        vary,
-        weigh: args.weigh.clone().unwrap_or_default(),
-        rounds: Vec::new(),
-        spent_ns: 0,
-        confirmation: None,
+        candidates: State::first_candidates(&space, &begun.named),
+        ..begun
     };
     let arms: Vec<String> = begun.candidates.iter().map(|c| c.arm.clone()).collect();
     let given = with_arms(&args.experiment, &begun.baseline, &arms);
@@ -184,7 +105,7 @@ impl<'a> Tune<'a> {
     /// made.
     fn open(args: &'a TuneArgs) -> Result<Tune<'a>, CliError> {
         let (begun, space, experiment) = begin_race(args)?;
-        let mix = Mix::parse_option(&begun.weigh)?;
+        let goal = begun.read_goal()?;
         let ledger = match args.session {
             Some(session) => {
                 propose::refuse_what_the_ledger_sets(&args.experiment)?;
@@ -204,7 +125,7 @@ impl<'a> Tune<'a> {
         Ok(Tune {
             args,
             space,
-            mix,
+            goal,
             dir,
             state,
             budget: budget.unwrap_or(USUAL_BUDGET),
@@ -233,20 +154,8 @@ impl<'a> Tune<'a> {
 
     /// All rounds so far, judged together; none before the first.
     fn judge(&self) -> Result<Option<Race>, CliError> {
-        if self.state.rounds.is_empty() {
-            return Ok(None);
-        }
-        let rounds = self.state.rounds.iter();
-        let labels: Vec<String> = rounds.map(|r| r.results.display().to_string()).collect();
-        let all = labels
-            .iter()
-            .map(|label| ResultSet::read(&self.dir.join(label)));
-        let all = all.collect::<Result<Vec<ResultSet>, _>>()?;
-        let sources = labels.iter().zip(&all);
-        let sources: Vec<Source> = sources
-            .map(|(label, results)| Source { label, results })
-            .collect();
-        Ok(Some(judge_race(&sources, &self.mix)?))
+        let rounds = self.state.rounds.len();
+        self.state.judge_rounds(&self.dir, rounds, &self.goal)
     }
 
     fn left(&self) -> Duration {
@@ -268,56 +177,11 @@ impl<'a> Tune<'a> {
             let all = self.state.candidates.iter();
             return Some(all.map(|candidate| candidate.arm.clone()).collect());
         };
-        self.drop_losers(race);
+        let rounds = self.state.rounds.len();
+        self.state.drop_losers(race, rounds);
         self.left_of_race()?;
-        let round = u32::try_from(self.state.rounds.len()).unwrap_or(u32::MAX);
-        let runners = race.choose_runners(round);
-        if runners.is_empty()
-            || round >= MOST_ROUNDS
-            || race.is_hopeless(self.smallest_effect, 2 * BLOCKS)
-        {
-            return None;
-        }
-        let mut arms: Vec<String> = runners.into_iter().map(str::to_owned).collect();
-        arms.extend(self.join_neighbours(race));
-        // One candidate alone has nobody to be told from, so its time goes to the confirmation.
-        (arms.len() > 1).then_some(arms)
-    }
-
-    fn drop_losers(&mut self, race: &Race) {
-        let round = u32::try_from(self.state.rounds.len()).unwrap_or(u32::MAX);
-        for (name, runner) in race.names.iter().zip(&race.runners) {
-            let Some(candidate) = self.state.candidates.iter_mut().find(|c| c.arm == *name) else {
-                continue;
-            };
-            let behind = runner.dropped.map(|dropped| {
-                let rival = &race.names[dropped.rival];
-                format!("behind {rival}, evidence {:.0}", dropped.e_value.floor())
-            });
-            let failed = race.failed.get(name);
-            candidate.failed |= failed.is_some();
-            if let (None, Some(why)) = (&candidate.dropped, failed.cloned().or(behind)) {
-                candidate.dropped = Some((round, why));
-            }
-        }
-    }
-
-    /// New candidates near the one that is ahead.
-    fn join_neighbours(&mut self, race: &Race) -> Vec<String> {
-        let front = race.find_front_runner();
-        let candidates = &self.state.candidates;
-        let point = candidates.iter().find(|c| Some(c.arm.as_str()) == front);
-        let Some(point) = point.and_then(|c| c.point.clone()) else {
-            return Vec::new();
-        };
-        let tried: Vec<Point> = candidates.iter().filter_map(|c| c.point.clone()).collect();
-        let room = (MOST_ARMS - 1)
-            .saturating_sub(candidates.len())
-            .min(JOINING);
-        let near = self.space.neighbours(&point, &tried).into_iter().take(room);
-        let near: Vec<Candidate> = near.map(|point| candidate_at(&self.space, point)).collect();
-        self.state.candidates.extend(near.iter().cloned());
-        near.into_iter().map(|candidate| candidate.arm).collect()
+        let smallest = self.smallest_effect;
+        self.state.choose_round(&self.space, race, smallest, rounds)
     }
 
     fn run_round(&mut self, arms: &[String]) -> Result<(), CliError> {
@@ -348,32 +212,22 @@ impl<'a> Tune<'a> {
 
     /// Measures the arm that is ahead anew, with other seeds.
     fn confirm(&mut self, race: &Race) -> Result<(), CliError> {
-        self.drop_losers(race);
-        let hopeless = race.is_hopeless(self.smallest_effect, 2 * BLOCKS);
-        let Some(front) = race.find_front_runner().filter(|_| !hopeless) else {
+        let Some(chosen) = State::choose_winner(race, self.smallest_effect) else {
             return self.keep();
         };
-        let mut all = race.find_alike(front, self.smallest_effect);
-        all.insert(0, front);
-        // The first of the simplest: the one that is ahead where the others are no simpler.
-        let settings = |arm: &&str| arm.matches(['+', ' ']).count();
-        let chosen = all
-            .iter()
-            .copied()
-            .min_by_key(settings)
-            .unwrap_or(front)
-            .to_owned();
-        let alike = all.into_iter().filter(|arm| *arm != chosen);
-        let alike: Vec<String> = alike.map(str::to_owned).collect();
         if !self.args.answer.quiet {
-            note!("Confirmation: {chosen} beside {}", self.state.baseline);
+            note!(
+                "Confirmation: {} beside {}",
+                chosen.arm,
+                self.state.baseline
+            );
         }
         let name = PathBuf::from(directory::CONFIRMATION);
-        let arms = [chosen.clone()];
+        let arms = [chosen.arm.clone()];
         // A race that took longer than it should leaves the confirmation its share all the same.
         let left = self.left().max(self.budget.mul_f64(CONFIRMING));
         let (results, ruling) = match &self.ledger {
-            Some(_) => self.ask_referee(&name, &chosen, left)?,
+            Some(_) => self.ask_referee(&name, &chosen.arm, left)?,
             None => (self.measure(&name, &arms, None, left, OTHER_SEEDS)?, None),
         };
         let label = name.display().to_string();
@@ -382,9 +236,9 @@ impl<'a> Tune<'a> {
             results: &results,
         };
         self.state.confirmation = Some(Confirmation {
-            confirmed: judge_confirmation(&source, &self.mix, &chosen)?,
-            arm: chosen,
-            alike,
+            confirmed: judge_confirmation(&source, &self.goal, &chosen.arm)?,
+            arm: chosen.arm,
+            alike: chosen.alike,
             results: name,
             ruling,
         });
@@ -475,28 +329,33 @@ impl<'a> Tune<'a> {
     }
 }
 
-/// The arms that were named, and the first points of the space.
-fn first_candidates(space: &Space, others: &[String]) -> Vec<Candidate> {
-    let named = others.iter().map(|arm| Candidate {
-        arm: arm.clone(),
-        point: None,
-        dropped: None,
-        failed: false,
-    });
-    let room = FIRST.saturating_sub(others.len()).max(1);
-    let points = space.first_points(room).into_iter();
-    named
-        .chain(points.map(|point| candidate_at(space, point)))
-        .collect()
-}
-
-fn candidate_at(space: &Space, point: Point) -> Candidate {
-    Candidate {
-        arm: space.arm_text(&point),
-        point: Some(point),
-        dropped: None,
-        failed: false,
-    }
+/// The race as it is asked for, before anything is measured. What is typed goes before what the file says.
+fn begin_state(args: &TuneArgs) -> Result<State, CliError> {
+    let file = args.experiment.file.as_ref();
+    let file = file.map(|file| crate::request::read_tuning(file));
+    let file = file.transpose()?.unwrap_or_default();
+    let mut named = args.experiment.words.arms.clone();
+    let baseline = match named.is_empty() {
+        true => "default".to_owned(),
+        false => named.remove(0),
+    };
+    let weigh = args.weigh.clone();
+    let is_weighed = weigh.is_some();
+    Ok(State {
+        baseline,
+        vary: [args.vary.clone(), file.vary].concat(),
+        weigh: weigh.unwrap_or_default(),
+        objective: args
+            .objective
+            .clone()
+            .or(file.objective.filter(|_| !is_weighed)),
+        must_not_worsen: [args.must_not_worsen.clone(), file.must_not_worsen].concat(),
+        named,
+        candidates: Vec::new(),
+        rounds: Vec::new(),
+        spent_ns: 0,
+        confirmation: None,
+    })
 }
 
 /// The experiment with these arms; a name of each is what it changes.
@@ -511,26 +370,16 @@ fn with_arms(args: &ExperimentArgs, baseline: &str, arms: &[String]) -> Experime
 /// State of the race in a directory, in a sentence; its figures decide nothing.
 pub fn progress_text(dir: &Path) -> String {
     let Ok(Some(state)) = directory::read_state(dir) else {
-        return "the first round is measured\n".to_owned();
+        return "the first round is measured
+"
+        .to_owned();
     };
     let dropped = state.candidates.iter().filter(|c| c.dropped.is_some());
     format!(
-        "{} of the race measured, {} of {} dropped\n",
+        "{} of the race measured, {} of {} dropped
+",
         report::format_count(state.rounds.len(), "round"),
         dropped.count(),
         report::format_count(state.candidates.len(), "candidate")
     )
-}
-
-/// Names of candidates by why they were dropped.
-fn count_dropped(candidates: &[Candidate]) -> BTreeMap<&'static str, usize> {
-    let mut counts = BTreeMap::new();
-    for candidate in candidates.iter().filter(|c| c.dropped.is_some()) {
-        let why = match candidate.failed {
-            true => "failed",
-            false => "behind",
-        };
-        *counts.entry(why).or_default() += 1;
-    }
-    counts
 }

@@ -1,7 +1,7 @@
 //! The answer of a race: one sentence, the confirmation, the race, and what to paste.
 
-use super::{Candidate, Ruled, State, count_dropped};
-use report::race::{Confirmed, Race, Runner};
+use super::state::{Candidate, Confirmation, Ruled, State};
+use report::race::{Confirmed, Elsewhere, FrontArm, Race, Runner};
 use report::{format_count, wrap_text};
 use serde::Serialize;
 use std::fmt::Write;
@@ -19,6 +19,8 @@ pub struct Answer {
     confirmation: Option<Checked>,
     /// Candidates in the order of their gain in the race.
     candidates: Vec<Entry>,
+    /// Arms that no other is ahead of in all objectives, in the race; empty with one objective.
+    front: Vec<FrontArm>,
     rounds: usize,
     spent_ns: u64,
 }
@@ -47,6 +49,8 @@ struct Entry {
     dropped_in: Option<u32>,
     why: Option<String>,
     failed: bool,
+    /// Dropped for a constraint.
+    breaks: bool,
 }
 
 impl Answer {
@@ -63,7 +67,7 @@ impl Answer {
         let gain = |entry: &Entry| entry.race_gain.unwrap_or(f64::NEG_INFINITY);
         candidates.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
         let winner = state.confirmation.as_ref();
-        let winner = winner.filter(|c| c.is_better()).map(|c| &c.arm);
+        let winner = winner.filter(|c| c.is_winner()).map(|c| &c.arm);
         Answer {
             advice: match winner {
                 Some(_) => "winner",
@@ -78,6 +82,7 @@ impl Answer {
                 ruling: c.ruling.clone(),
             }),
             candidates,
+            front: race.map(Race::find_front).unwrap_or_default(),
             rounds: state.rounds.len(),
             spent_ns: state.spent_ns,
         }
@@ -91,6 +96,7 @@ impl Answer {
             lines.push(String::new());
             lines.extend(ruling.text.trim_end().lines().map(str::to_owned));
         }
+        lines.extend(self.elsewhere_lines(width));
         lines.extend([
             String::new(),
             format!(
@@ -102,6 +108,14 @@ impl Answer {
         for entry in &self.candidates {
             lines.extend(wrap_text(&entry.line(), width, 2, 4));
         }
+        if !self.front.is_empty() {
+            lines.extend([
+                String::new(),
+                "No other was ahead of these in all objectives (means of the race):".to_owned(),
+            ]);
+            let front = self.front.iter().map(front_line);
+            lines.extend(front.flat_map(|line| wrap_text(&line, width, 2, 4)));
+        }
         if self.advice == "winner" {
             lines.extend([
                 String::new(),
@@ -111,6 +125,48 @@ impl Answer {
         }
         lines.join("\n") + "\n"
     }
+
+    /// Constraints of the confirmation, and what the arm costs elsewhere.
+    fn elsewhere_lines(&self, width: usize) -> Vec<String> {
+        let Some(Checked { confirmed, .. }) = &self.confirmation else {
+            return Vec::new();
+        };
+        let entries = |entries: &[Elsewhere]| {
+            let lines = entries.iter().map(Elsewhere::to_text);
+            lines
+                .flat_map(|line| wrap_text(&line, width, 2, 4))
+                .collect::<Vec<String>>()
+        };
+        let mut lines = Vec::new();
+        if !confirmed.constraints.is_empty() {
+            lines.extend([String::new(), "Constraints:".to_owned()]);
+            lines.extend(entries(&confirmed.constraints));
+        }
+        let others = format_count(confirmed.looked_at, "other metric");
+        match confirmed.costs.is_empty() {
+            _ if confirmed.looked_at == 0 => {}
+            true => lines.extend([
+                String::new(),
+                format!("None of {others} is known to be worse."),
+            ]),
+            false => {
+                lines.extend([
+                    String::new(),
+                    format!("What it costs elsewhere, of {others}:"),
+                ]);
+                lines.extend(entries(&confirmed.costs));
+            }
+        }
+        lines
+    }
+}
+
+fn front_line(point: &FrontArm) -> String {
+    let gains = point.gains.iter();
+    let gains: Vec<String> = gains
+        .map(|(name, gain)| format!("{name} {:+.1} %", 100.0 * gain))
+        .collect();
+    format!("{}  {}", point.arm, gains.join(", "))
 }
 
 impl Entry {
@@ -123,6 +179,7 @@ impl Entry {
             dropped_in: candidate.dropped.as_ref().map(|(round, _)| *round),
             why: candidate.dropped.as_ref().map(|(_, why)| why.clone()),
             failed: candidate.failed,
+            breaks: candidate.breaks,
         }
     }
 
@@ -150,19 +207,19 @@ impl Entry {
 
 fn answer_sentence(state: &State) -> String {
     let baseline = &state.baseline;
-    let counts = count_dropped(&state.candidates);
+    let counts = state.count_dropped();
     let dropped = |why| counts.get(why).copied().unwrap_or(0);
     let tried = format_count(state.candidates.len(), "candidate");
-    let lost = match dropped("failed") {
-        0 => String::new(),
-        1 => " One candidate failed in all its trials and was dropped.".to_owned(),
-        failed => format!(" {failed} candidates failed in all their trials and were dropped."),
-    };
+    let lost = lost_sentences(dropped("failed"), dropped("breaks"));
     let Some(confirmation) = &state.confirmation else {
         let behind = dropped("behind");
         return format!(
             "Nothing beats {baseline}: of {tried}, {behind} were dropped as worse, and none of the others is \
-             likely to be ahead by what matters.{lost}"
+             likely to be ahead by what matters{}.{lost}",
+            match state.objective.is_some() || !state.must_not_worsen.is_empty() {
+                true => " and to hold all constraints",
+                false => "",
+            }
         );
     };
     let confirmed = &confirmation.confirmed;
@@ -172,23 +229,49 @@ fn answer_sentence(state: &State) -> String {
     let interval = confirmed.format_interval().unwrap_or_default();
     let arm = &confirmation.arm;
     let blocks = format_count(confirmed.blocks, "block");
-    let alike = match confirmation.alike.as_slice() {
+    if confirmation.is_winner() {
+        let alike = alike_sentence(confirmation);
+        return format!(
+            "Take {arm}: measured anew, its gain over {baseline} is {change} {interval}, in {blocks} that nothing \
+             was chosen by; count on the lower end.{alike}{lost}"
+        );
+    }
+    if confirmed.find_not_held().next().is_some() && confirmed.is_better() {
+        let not_held: Vec<String> = confirmed.find_not_held().map(Elsewhere::to_text).collect();
+        return format!(
+            "Stay with {baseline}: measured anew, the gain of {arm} is {change} {interval}, but not all \
+             constraints are shown to hold ({}).{lost}",
+            not_held.join("; ")
+        );
+    }
+    format!(
+        "Nothing beats {baseline}: of {tried}, {arm} was ahead in the race, and measured anew its gain is \
+         {change} {interval} ({}, {blocks}).{lost}",
+        confirmed.verdict
+    )
+}
+
+fn lost_sentences(failed: usize, breaks: usize) -> String {
+    let failed = match failed {
+        0 => String::new(),
+        1 => " One candidate failed in all its trials and was dropped.".to_owned(),
+        failed => format!(" {failed} candidates failed in all their trials and were dropped."),
+    };
+    let breaks = match breaks {
+        0 => String::new(),
+        1 => " One candidate was dropped since it breaks a constraint.".to_owned(),
+        breaks => format!(" {breaks} candidates were dropped since they break a constraint."),
+    };
+    failed + &breaks
+}
+
+fn alike_sentence(confirmation: &Confirmation) -> String {
+    match confirmation.alike.as_slice() {
         [] => String::new(),
         others => format!(
             " {} more of the race differ from it by less than matters ({}); it is the simplest.",
             others.len(),
             others.join(", ")
-        ),
-    };
-    match confirmation.is_better() {
-        true => format!(
-            "Take {arm}: measured anew, its gain over {baseline} is {change} {interval}, in {blocks} that nothing \
-             was chosen by; count on the lower end.{alike}{lost}"
-        ),
-        false => format!(
-            "Nothing beats {baseline}: of {tried}, {arm} was ahead in the race, and measured anew its gain is \
-             {change} {interval} ({}, {blocks}).{lost}",
-            confirmed.verdict
         ),
     }
 }

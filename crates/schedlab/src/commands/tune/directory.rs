@@ -1,6 +1,6 @@
 //! The directory of a race: its rounds as results, the confirmation, and who is still in it.
 
-use super::State;
+use super::state::State;
 use crate::exit::CliError;
 use crate::output;
 use doors::written::{self, Marked};
@@ -53,6 +53,11 @@ pub(super) fn check_same(dir: &Path, state: State, begun: &State) -> Result<Stat
         ("baseline", state.baseline != begun.baseline),
         ("space", state.vary != begun.vary),
         ("mix", state.weigh != begun.weigh),
+        ("objective", state.objective != begun.objective),
+        (
+            "list of what must not worsen",
+            state.must_not_worsen != begun.must_not_worsen,
+        ),
     ];
     match differs.into_iter().find(|(_, differs)| *differs) {
         None => Ok(state),
