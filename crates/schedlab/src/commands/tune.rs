@@ -6,7 +6,10 @@
 mod answer_text;
 mod directory;
 mod options;
+mod replay;
 mod state;
+
+pub use replay::{is_race, replay_race};
 
 use super::propose;
 use crate::args::{ExperimentArgs, TuneArgs};

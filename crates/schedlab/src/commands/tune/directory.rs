@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 /// File with the state.
-const STATE: &str = "tune.json";
+pub(super) const STATE: &str = "tune.json";
 const MOST_BYTES: u64 = 16 << 20;
 /// Directory of the results of the rounds.
 pub(super) const ROUNDS: &str = "rounds";

@@ -3,7 +3,9 @@
 //! trials the report's? And what of all that could not be made again.
 
 mod findings;
+mod race;
 
+use super::tune;
 use crate::args::VerifyArgs;
 use crate::exit::{self, CliError};
 use crate::latest;
@@ -17,7 +19,26 @@ use std::process::ExitCode;
 
 pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
     let path = latest::or_newest(args.results.as_deref())?;
-    let opened = Opened::open(&path, &args.unpack)?;
+    if tune::is_race(&path) {
+        return race::verify_race(&path, args);
+    }
+    let findings = check_results(&path, args)?;
+    match args.format {
+        Plain::Json => output::json(&findings.json())?,
+        Plain::Text => print(&path, &findings),
+    }
+    Ok(exit_code(findings.count_wrong()))
+}
+
+fn exit_code(differences: usize) -> ExitCode {
+    match differences {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(exit::DIFFERS),
+    }
+}
+
+fn check_results(path: &Path, args: &VerifyArgs) -> Result<Findings, CliError> {
+    let opened = Opened::open(path, &args.unpack)?;
     let results = ResultSet::read(opened.dir())?;
     let mut findings = Findings::default();
     findings.bytes(&opened, args)?;
@@ -27,17 +48,10 @@ pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
     findings.evidence(&results);
     findings.numbers(&results, opened.is_capsule())?;
     if capsule::is_capsules(opened.dir()) {
-        let head = capsule::read_head(opened.dir(), &path)?;
+        let head = capsule::read_head(opened.dir(), path)?;
         findings.pages(&results, &head)?;
     }
-    match args.format {
-        Plain::Json => output::json(&findings.json())?,
-        Plain::Text => print(&path, &findings),
-    }
-    Ok(match findings.count_wrong() {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::from(exit::DIFFERS),
-    })
+    Ok(findings)
 }
 
 fn print(path: &Path, findings: &Findings) {
