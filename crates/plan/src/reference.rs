@@ -248,6 +248,12 @@ const TUNE: TableDef = TableDef {
             "Keys of arms with their values, as `--vary` has them: `slice=0.1ms..10ms log`.",
         ),
         KeyDef::new(
+            "space",
+            "list of names",
+            "",
+            "Ready spaces of schedulers, which `schedlab list spaces` shows.",
+        ),
+        KeyDef::new(
             "objective",
             "text",
             "all that decides",

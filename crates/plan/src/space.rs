@@ -28,6 +28,9 @@ pub struct Tuning {
     /// Keys of arms with their values.
     #[serde(default)]
     pub vary: Vec<String>,
+    /// Names of ready spaces.
+    #[serde(default)]
+    pub space: Vec<String>,
     /// What to make better, and where.
     pub objective: Option<String>,
     /// Metrics that a winner must not make worse.

@@ -535,6 +535,7 @@ pub enum Listing {
     Metrics,
     Collectors,
     Provocations,
+    Spaces,
     /// `docs/reference.md`, which `make reference` writes
     #[value(hide = true)]
     Reference,

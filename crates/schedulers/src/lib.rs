@@ -36,6 +36,7 @@ mod measured_tasks;
 mod own;
 mod registry;
 mod revision;
+mod spaces;
 mod step;
 mod toolchain;
 mod version;
@@ -48,6 +49,7 @@ pub use error::Error;
 pub use layers::default_args;
 pub use list::{Entry, list_schedulers};
 pub use revision::GitName;
+pub use spaces::{ReadySpace, SPACES, find_space};
 pub use step::Step;
 pub use version::Version;
 

@@ -148,6 +148,10 @@ fn what_is_no_space_is_refused_before_anything_is_made() {
         (&["-w", "wakeup"][..], "the space is empty"),
         (&["--vary", "nice=5", "-w", "wakeup"], "the space is empty"),
         (
+            &["--space", "scx_none", "-w", "wakeup"],
+            "no ready space `scx_none`",
+        ),
+        (
             &["--vary", &a, "--vary", &b, "-w", "wakeup"],
             "1002001 points",
         ),
@@ -169,17 +173,6 @@ fn what_is_no_space_is_refused_before_anything_is_made() {
             ],
             "does not say what to make better",
         ),
-        (
-            &[
-                "--vary",
-                "nice=0,5",
-                "-w",
-                "wakeup",
-                "--objective",
-                "minimise wakeup_p99 where x > 2",
-            ],
-            "is no constraint",
-        ),
     ] {
         let words: Vec<&str> = ["tune", "-o", "race"]
             .iter()
@@ -194,5 +187,24 @@ fn what_is_no_space_is_refused_before_anything_is_made() {
             .join(" ");
         assert!(said.contains(says), "{words:?}: {said}");
         assert!(!bench.path("race").exists(), "{words:?}");
+    }
+}
+
+/// A mix that sums to 0 is refused after all candidates are read, so they can be arms.
+#[test]
+fn every_ready_space_has_candidates_that_can_be_arms() {
+    let bench = Bench::default();
+    let listed = bench.run(&["list", "spaces", "--format", "json"]);
+    let options: Vec<Value> = serde_json::from_str(&stdout(&listed)).expect("JSON");
+    assert!(!options.is_empty());
+    for option in options {
+        let space = option["space"].as_str().expect("a name");
+        let output = bench.run(&["tune", "--space", space, "-w", "wakeup", "--weigh", "x=0"]);
+        expect_code(&output, 2);
+        assert!(
+            stderr(&output).contains("sum to 0"),
+            "{space}: {}",
+            stderr(&output)
+        );
     }
 }

@@ -11,6 +11,9 @@ pub struct TuneArgs {
     /// [default: default], further ones are candidates, too
     #[arg(long, value_name = "KEY=VALUES")]
     pub vary: Vec<String>,
+    /// Ready spaces of schedulers, by name: scx_lavd (schedlab list spaces shows them)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub space: Vec<String>,
     /// Weights of cells and metrics: 'http p99=3, hackbench=1' [default: all cells alike]
     #[arg(long, value_name = "WEIGHTS")]
     pub weigh: Option<String>,

@@ -114,8 +114,25 @@ fn groups(what: Listing) -> Vec<Group> {
             let all = all.map(|p| Entry::new(p.name, p.text, "name"));
             vec![group("provocations", None, 19, all.collect())]
         }
+        Listing::Spaces => schedulers::SPACES.iter().map(of_space).collect(),
         Listing::Metrics => metrics(),
         Listing::Reference => Vec::new(),
+    }
+}
+
+fn of_space(space: &'static schedulers::ReadySpace) -> Group {
+    let options = space.options.iter().map(|option| Entry {
+        json: json!({ "space": space.scheduler, "version": space.version, "option": option }),
+        ..Entry::new(option, "", "option")
+    });
+    Group {
+        name: &space.scheduler,
+        heading: Some(format!(
+            "{}, made from the help of version {}:",
+            space.scheduler, space.version
+        )),
+        column: 40,
+        entries: options.collect(),
     }
 }
 
@@ -231,6 +248,7 @@ fn beside(head: &str, column: usize, text: &str, width: usize) -> Vec<String> {
     match lines.first_mut() {
         Some(first) if head.chars().count() < column => {
             *first = format!("{head:<column$}{}", first.trim_start());
+            first.truncate(first.trim_end().len());
         }
         _ => lines.insert(0, head),
     }

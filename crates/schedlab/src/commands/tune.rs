@@ -332,6 +332,25 @@ impl<'a> Tune<'a> {
     }
 }
 
+/// Settings of ready spaces, without what the installed version does not know.
+fn read_spaces(names: &[String]) -> Result<Vec<String>, CliError> {
+    let mut vary = Vec::new();
+    for name in names {
+        let space = schedulers::find_space(name).ok_or_else(|| {
+            let known = schedulers::SPACES.iter().map(|s| s.scheduler.as_str());
+            let known: Vec<&str> = known.collect();
+            let help = format!("there are: {}", known.join(", "));
+            CliError::usage(format!("there is no ready space `{name}`"), help)
+        })?;
+        let (known, left_out) = options::keep_known(space.list_vary())?;
+        if !left_out.is_empty() {
+            note!("{name}: this version does not know {}", left_out.join(", "));
+        }
+        vary.extend(known);
+    }
+    Ok(vary)
+}
+
 /// The race as it is asked for, before anything is measured. What is typed goes before what the file says.
 fn begin_state(args: &TuneArgs) -> Result<State, CliError> {
     let file = args.experiment.file.as_ref();
@@ -346,7 +365,12 @@ fn begin_state(args: &TuneArgs) -> Result<State, CliError> {
     let is_weighed = weigh.is_some();
     Ok(State {
         baseline,
-        vary: [args.vary.clone(), file.vary].concat(),
+        vary: [
+            args.vary.clone(),
+            file.vary,
+            read_spaces(&[args.space.clone(), file.space].concat())?,
+        ]
+        .concat(),
         weigh: weigh.unwrap_or_default(),
         objective: args
             .objective
