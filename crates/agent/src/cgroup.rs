@@ -2,28 +2,17 @@
 //! version 1 and 2, see Documentation/admin-guide/cgroup-v2.rst.
 
 use crate::processes;
+pub use collect::cgroup::members;
+use collect::cgroup::with_groups_below;
 use collect::tasks::Pid;
 use doors::written;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Until the kernel has taken ended processes out of a group.
 const EMPTY_TRIES: u32 = 100;
-
-/// Processes of the group and of all groups below it that still run.
-pub fn members(path: &Path) -> Vec<Pid> {
-    let mut found = Vec::new();
-    for group in with_groups_below(path) {
-        // A threaded group does not list its processes; the group above it does.
-        let text = doors::read::kernel_text(group.join("cgroup.procs")).unwrap_or_default();
-        // Processes outside of this PID namespace are listed as 0.
-        let pids = text.lines().filter_map(|line| line.parse::<Pid>().ok());
-        found.extend(pids.filter(|pid| *pid > 0));
-    }
-    processes::filter_running(found)
-}
 
 /// Kills every process of the group and removes it; gives those that ran. A group
 /// that is gone is fine.
@@ -62,18 +51,4 @@ fn remove_one(path: &Path) -> Result<(), String> {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-/// The group itself first, parents before their children.
-fn with_groups_below(path: &Path) -> Vec<PathBuf> {
-    let mut found = vec![path.to_owned()];
-    let mut next = 0;
-    while let Some(group) = found.get(next) {
-        let entries = fs::read_dir(group).into_iter().flatten().flatten();
-        let groups = entries.filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()));
-        let groups: Vec<PathBuf> = groups.map(|entry| entry.path()).collect();
-        found.extend(groups);
-        next += 1;
-    }
-    found
 }

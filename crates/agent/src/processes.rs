@@ -1,7 +1,7 @@
 //! Finding and ending all that a trial started, also what slipped out of its
 //! session or lost its parent.
 
-use collect::tasks::{self, Pid};
+use collect::tasks::{self, Pid, filter_running};
 use rustix::process::{Signal, kill_process};
 use std::path::Path;
 use std::time::Duration;
@@ -59,15 +59,6 @@ pub fn descendants(keep: &[Pid]) -> Vec<Pid> {
     found.remove(0);
     found.retain(|pid| !kept.contains(pid));
     filter_running(found)
-}
-
-/// Zombies wait for their parent only.
-pub fn filter_running(mut pids: Vec<Pid>) -> Vec<Pid> {
-    let root = Path::new(ROOT);
-    pids.retain(|pid| {
-        tasks::read_stat(root, *pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
-    });
-    pids
 }
 
 /// SIGKILL what `find` finds, again and again, until it finds nothing: a process

@@ -2,7 +2,8 @@
 //! its kind; here is its line.
 
 use kinds::{
-    command, fio, frames, gatling, hackbench, netperf, periodic, rr, schbench, tbench, wakeup,
+    attach, command, fio, frames, gatling, hackbench, netperf, periodic, rr, schbench, tbench,
+    wakeup,
 };
 use load::Catalogue;
 use services::{http, memcached, programs};
@@ -21,6 +22,7 @@ pub static CATALOGUE: Catalogue = Catalogue {
         &frames::KIND,
         &burnwait::KIND,
         &command::KIND,
+        &attach::KIND,
         &http::KIND,
         &memcached::KIND,
         &gatling::KIND,

@@ -91,7 +91,8 @@ impl TreeDelays {
     }
 }
 
-fn read(root: &Path, pid: Pid, tid: Pid) -> Option<Delays> {
+/// Times of one thread; `None` if it is gone, or the kernel does not count them.
+pub fn read(root: &Path, pid: Pid, tid: Pid) -> Option<Delays> {
     let text = crate::read_trimmed(&root.join(format!("proc/{pid}/task/{tid}/schedstat")))?;
     let mut fields = text.split_ascii_whitespace().map(str::parse);
     Some(Delays {

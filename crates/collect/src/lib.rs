@@ -6,6 +6,8 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod cgroup;
+pub mod daemon;
 pub mod delays;
 pub mod distance;
 pub mod energy;

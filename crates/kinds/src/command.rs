@@ -10,6 +10,7 @@ mod place;
 mod windows;
 mod yaml;
 
+pub(crate) use metric::check_metric_name;
 pub use metric::{OwnMetric, Source};
 pub use part::Part;
 pub use pick::{Percentile, Pick};

@@ -3,6 +3,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod attach;
 mod calibrate;
 pub mod command;
 pub mod fio;

@@ -382,6 +382,11 @@ pub trait Driver {
     fn may_work_elsewhere(&self) -> bool {
         false
     }
+    /// The processes that run on the target already and that it measures. Arms that say nothing else
+    /// are for them.
+    fn measured_daemon(&self) -> Option<&model::Daemon> {
+        None
+    }
     /// Each part of the workload alone, by its name, where that is to be measured too.
     fn baselines(&self) -> Vec<(String, Kind)> {
         Vec::new()

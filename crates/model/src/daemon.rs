@@ -18,11 +18,13 @@ pub enum Daemon {
     Pid(i32),
     /// All processes with this name of a command, and all that they started.
     Name(String),
+    /// All processes that listen on this TCP port, and all that they started.
+    Port(u16),
 }
 
 impl Daemon {
     /// Words before the value, in files and on the command line.
-    pub const KEYS: [&'static str; 5] = ["cgroup", "unit", "container", "pid", "name"];
+    pub const KEYS: [&'static str; 6] = ["cgroup", "unit", "container", "pid", "name", "port"];
 
     /// The daemon that a key and its text mean; `None` if that is none of the keys.
     pub fn from_key(key: &str, text: &str) -> Option<Result<Daemon, String>> {
@@ -37,6 +39,10 @@ impl Daemon {
                 Ok(pid) => Daemon::Pid(pid),
                 Err(_) => return Some(Err(format!("`{text}` is no ID of a process"))),
             },
+            "port" => match text.parse() {
+                Ok(port) => Daemon::Port(port),
+                Err(_) => return Some(Err(format!("`{text}` is no TCP port"))),
+            },
             _ => return None,
         };
         Some(Ok(daemon))
@@ -50,12 +56,13 @@ impl Daemon {
             Daemon::Container(name) => ("container", name.clone()),
             Daemon::Pid(pid) => ("pid", pid.to_string()),
             Daemon::Name(name) => ("name", name.clone()),
+            Daemon::Port(port) => ("port", port.to_string()),
         }
     }
 
     /// True where its processes are those of one cgroup.
     pub fn is_cgroup(&self) -> bool {
-        !matches!(self, Daemon::Pid(_) | Daemon::Name(_))
+        !matches!(self, Daemon::Pid(_) | Daemon::Name(_) | Daemon::Port(_))
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 const ROLES: &[&str] = &["load", "server", "antagonist"];
 /// Example of a daemon in a file.
 const DAEMON: &str = "a daemon is written { unit = \"mysqld.service\" }, or with cgroup, container, \
-                      pid or name";
+                      pid, name or port";
 
 /// A role, or the daemon that stands for the role of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]

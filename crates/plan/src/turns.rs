@@ -220,14 +220,10 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
 /// back, so arms for one may take turns with all that change no role.
 fn of_two_roles(arms: &[Arm]) -> Option<(&Arm, &Arm)> {
     let is_of_daemon = |arm: &Arm| arm.to == Role::Daemon;
-    let changes_role = |arm: &Arm| {
-        let mut of_role = INGREDIENTS.iter().filter(|i| !i.roles().is_empty());
-        of_role.any(|ingredient| is_written(ingredient, arm))
-    };
     let (daemons, others): (Vec<&Arm>, Vec<&Arm>) = arms.iter().partition(|arm| is_of_daemon(arm));
     match daemons.first() {
         Some(first) => {
-            let other = others.into_iter().find(|arm| changes_role(arm))?;
+            let other = others.into_iter().find(|arm| changes_a_role(arm))?;
             Some((first, other))
         }
         None => {
@@ -292,6 +288,12 @@ fn fixed(arm: &Arm) -> Option<&'static str> {
 }
 
 /// Does the arm have this ingredient?
+/// True where an arm changes the processes of a role, or of a daemon in its place.
+pub(crate) fn changes_a_role(arm: &Arm) -> bool {
+    let mut of_role = INGREDIENTS.iter().filter(|i| !i.roles().is_empty());
+    of_role.any(|ingredient| is_written(ingredient, arm))
+}
+
 fn is_written(ingredient: &dyn Ingredient, arm: &Arm) -> bool {
     let mut keys = Map::new();
     ingredient.write(arm, &mut keys);

@@ -5,6 +5,7 @@
 
 mod architecture;
 mod arm_names;
+mod attach;
 mod bad_input;
 mod bisect;
 mod capacity;

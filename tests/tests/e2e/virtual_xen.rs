@@ -6,7 +6,7 @@
 use model::{TrialResult, TrialState};
 use results::ResultSet;
 use std::process::Output;
-use tests::{Bench, beside_others, expect_code, no_guests, skipped, stderr};
+use tests::{Bench, alone, expect_code, no_guests, skipped, stderr};
 
 const TARGET: &str = "[target]\nkind = \"xen\"\naccel = \"tcg\"\nmemory = \"2G\"\n";
 
@@ -17,8 +17,8 @@ fn arm(name: &str, scheduler: &str) -> String {
 /// Two workers that both want a whole CPU, one with twice the weight of the other.
 fn workload(more: &str) -> String {
     format!(
-        "[[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nloads = [1]\nduration = \"6s\"\n\
-         warmup = \"5s\"\ninterval = \"1s\"\ntime-limit = \"20m\"\n{more}\
+        "[[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nloads = [1]\nduration = \"4s\"\n\
+         warmup = \"2s\"\ninterval = \"1s\"\ntime-limit = \"20m\"\n{more}\
          [[workload.set]]\nname = \"heavy\"\nevents = [\"500 10us\"]\nweight = 512\n\
          [[workload.set]]\nname = \"light\"\nevents = [\"500 10us\"]\nweight = 256\n\
          [stop]\nmin-blocks = 1\nmax-blocks = 1\nmax-attempts = 1\n"
@@ -40,7 +40,7 @@ fn run(bench: &Bench, command: &str, text: &str) -> Option<Output> {
         skipped(why);
         return None;
     }
-    let _turn = beside_others();
+    let _turn = alone();
     let file = bench.file("experiment.toml", text);
     let output = match command {
         "run" => bench.run(&["run", &file, "--output", "out"]),
@@ -135,7 +135,7 @@ fn guests_in_virtual_time_give_the_same_figures_for_the_same_seed() {
     let workload = workload("")
         .replace("weight = 512", "weight = 512\nsoft-cpus = \"0\"")
         .replace(
-            "duration = \"6s\"\nwarmup = \"5s\"",
+            "duration = \"4s\"\nwarmup = \"2s\"",
             "duration = \"1s\"\nwarmup = \"500ms\"",
         );
     let text = target + &arms + &workload;
@@ -143,7 +143,7 @@ fn guests_in_virtual_time_give_the_same_figures_for_the_same_seed() {
         return;
     };
     expect_code(&output, 0);
-    let _turn = beside_others();
+    let _turn = alone();
     let again = bench.run(&["run", "experiment.toml", "--output", "again"]);
     expect_code(&again, 0);
     assert_eq!(figures(&bench, "out"), figures(&bench, "again"));

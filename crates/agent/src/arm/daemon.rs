@@ -6,11 +6,11 @@
 use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, problem};
 use super::table::INGREDIENTS;
 use crate::daemon::threads::{self, Before, Given};
-use crate::daemon::{self, NoDaemon};
 use crate::journal::{Journal, Undo};
 use crate::kernel_file;
 use crate::roles::cgroup::{Cgroup, Settings};
 use crate::stop::Stop;
+use collect::daemon::{self, NoDaemon};
 use collect::tasks::{self, Pid};
 use load::Keys;
 use model::readings::{self, CPUS, PROCESSES, QUOTA, WEIGHT};
@@ -21,7 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const KEY: &str = "to";
-const EXAMPLE: &str = "to = { unit = \"mysqld.service\" }, or cgroup, container, pid, name";
+const EXAMPLE: &str = "to = { unit = \"mysqld.service\" }, or cgroup, container, pid, name, port";
 
 pub struct OfDaemon;
 
@@ -101,6 +101,7 @@ fn check_value(daemon: &Daemon) -> Result<(), Invalid> {
         }
         Daemon::Pid(pid) => *pid > 1,
         Daemon::Name(name) => !name.is_empty(),
+        Daemon::Port(port) => *port > 0,
     };
     if is_right {
         return Ok(());

@@ -4,8 +4,8 @@
 //! written. Threads and processes that a daemon starts while it is changed inherit the change. They are
 //! in no record; what they have to go back to is what the process that started them had.
 
-use super::find;
 use crate::arm::{cpus, policy};
+use collect::daemon::find;
 use collect::sys::{RESET_ON_FORK, SchedAttr, sched_getattr};
 use collect::tasks::{self, Pid};
 use model::{Arm, Class, Daemon, Policy, Role};

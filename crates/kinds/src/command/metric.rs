@@ -153,14 +153,7 @@ impl OwnMetric {
     /// The fault of a metric that no trial could have, by its key.
     pub(super) fn check(&self) -> Result<(), Invalid> {
         let name = &self.name;
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        let is_name = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fits);
-        if !is_name || name.len() > MOST_LETTERS {
-            let what = format!("`{name}` is no name for a metric");
-            return Err(Invalid::new("name", what).with_remedy(
-                "use lower-case letters, digits and underscores, at most 40, a letter first",
-            ));
-        }
+        check_metric_name(name)?;
         let is_shown = |c: char| !c.is_whitespace() && !model::printable::is_hidden(c);
         let unit = self.unit.as_deref().unwrap_or(NO_UNIT);
         if unit.is_empty() || !unit.chars().all(is_shown) || unit.chars().count() > MOST_LETTERS {
@@ -396,6 +389,18 @@ fn same_units<'f>(figures: impl IntoIterator<Item = &'f Figure>) -> Result<(), S
         None => Ok(()),
         Some(why) => Err(why),
     }
+}
+
+/// Refuses what is no name for a metric of one's own.
+pub(crate) fn check_metric_name(name: &str) -> Result<(), Invalid> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let is_name = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fits);
+    if is_name && name.len() <= MOST_LETTERS {
+        return Ok(());
+    }
+    let what = format!("`{name}` is no name for a metric");
+    let remedy = "use lower-case letters, digits and underscores, at most 40, a letter first";
+    Err(Invalid::new("name", what).with_remedy(remedy))
 }
 
 /// The first fault of the metrics of one workload, by its key.

@@ -3,7 +3,7 @@
 
 use super::NoDaemon;
 use crate::cgroup;
-use collect::tasks::Pid;
+use crate::tasks::Pid;
 use doors::read::{Asked, output_within};
 use doors::started::tool_command;
 use model::Daemon;

@@ -1,0 +1,195 @@
+//! A service that runs on the target already: nothing is started or stopped, its processes are looked
+//! at, and it is asked for its own figures.
+
+mod exposition;
+mod metric;
+mod query;
+mod scrape;
+mod usage;
+mod windows;
+
+use load::{
+    Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
+    Phases, Usual, Window, Work, phase,
+};
+use metric::ScrapedMetric;
+use model::{Daemon, Invalid, KeyDef, Load, MetricDef, Problem};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+const ROOT: &str = "/";
+const EXAMPLE: &str = "to = { unit = \"nginx.service\" }, or cgroup, container, pid, name, port";
+
+const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "to",
+        "table",
+        "needed",
+        "The service, as arms name a daemon: `{ unit = … }`, `{ cgroup = … }`, `{ container = … }`, \
+         `{ pid = … }`, `{ name = … }` or `{ port = … }`. Arms that say nothing else are for it.",
+    ),
+    KeyDef::new(
+        metric::KEY,
+        "tables `[[workload.metric]]`",
+        "",
+        "Figures that the service shows of itself. Each has a `name`, `better` (`higher` or `lower`), \
+         `prometheus` (an address that answers in Prometheus' text format) and `query` (`NAME` or \
+         `NAME{label=\"value\"}`: a count becomes its increase a second, anything else its mean; \
+         `histogram_quantile(0.99, NAME)`), further `unit`, `scale` and `smallest-effect`. They decide in place of \
+         `wait_per_run`, unless `metrics` names others.",
+    ),
+];
+
+/// Name of the kind.
+const NAME: &str = "attach";
+
+/// The kind `attach`.
+pub static KIND: KindDef = KindDef {
+    name: NAME,
+    aliases: &[],
+    summary: "a service that runs already, by its own figures and those of its threads",
+    loads: LoadForms::Counts,
+    load_unit: "services",
+    window: Window::Phased,
+    usual: Usual {
+        load: Load::One,
+        duration_ns: 30_000_000_000,
+        warmup_ns: 1_000_000_000,
+        time_limit_ns: None,
+    },
+    keys: KEYS,
+    work: Work::for_params::<Attach>(),
+    client: false,
+    metrics: METRICS,
+    deciding: DECIDING,
+    logs: &[],
+    watched: &[],
+    tasks: &[],
+    programs: &[],
+    handicap: false,
+    turns: true,
+};
+
+/// Metrics of every service.
+pub const METRICS: &[MetricDef] = &usage::METRICS;
+/// Names of the metrics that decide when a cell stops.
+pub const DECIDING: &[&str] = &["wait_per_run"];
+
+/// A service that runs already.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attach {
+    /// The service.
+    pub to: Option<Daemon>,
+    /// Figures that it shows of itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<ScrapedMetric>,
+}
+
+impl Params for Attach {
+    fn read(keys: &mut Keys) -> Self {
+        let written: Option<BTreeMap<String, serde_json::Value>> = keys.get("to");
+        let to = match read_service(written.unwrap_or_default()) {
+            Ok(daemon) => Some(daemon),
+            Err(what) => {
+                keys.refuse(Invalid::new("to", what).with_remedy(EXAMPLE));
+                None
+            }
+        };
+        Attach {
+            to,
+            metrics: keys
+                .tables(metric::KEY, ScrapedMetric::read)
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// The service that one key and its value mean.
+fn read_service(written: BTreeMap<String, serde_json::Value>) -> Result<Daemon, String> {
+    let mut written = written.into_iter();
+    let (Some((key, value)), None) = (written.next(), written.next()) else {
+        return Err("the workload `attach` needs one word for its service".to_owned());
+    };
+    let text = match value {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let known = Daemon::from_key(&key, &text);
+    known.ok_or_else(|| format!("no service is found by `{key}`"))?
+}
+
+impl Attach {
+    fn service(&self) -> Result<&Daemon, String> {
+        let service = self.to.as_ref();
+        service.ok_or_else(|| "the workload does not say which service".to_owned())
+    }
+}
+
+impl Driver for Attach {
+    fn name(&self) -> Option<String> {
+        let (_, text) = self.to.as_ref()?.key_and_text();
+        Some(text.trim_end_matches(".service").to_owned())
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
+        let mut names = BTreeSet::new();
+        for (index, metric) in self.metrics.iter().enumerate() {
+            let place = format!("{}.{index}", metric::KEY);
+            metric.check().map_err(|fault| fault.in_table(&place))?;
+            if !names.insert(&metric.name) {
+                let what = format!("there are two metrics `{}`", metric.name);
+                return Err(Invalid::new("name", what)
+                    .with_remedy("give one of them another name")
+                    .in_table(&place));
+            }
+        }
+        Ok(())
+    }
+
+    fn own_metrics(&self) -> Vec<&str> {
+        self.metrics.iter().map(|m| m.name.as_str()).collect()
+    }
+
+    fn chosen_programs(&self) -> Vec<Chosen> {
+        let addresses: BTreeSet<&String> = self.metrics.iter().map(|m| &m.prometheus).collect();
+        let ask = |address: &String| Chosen::Address(format!("GET {address}"));
+        addresses.into_iter().map(ask).collect()
+    }
+
+    fn may_work_elsewhere(&self) -> bool {
+        true
+    }
+
+    fn measured_daemon(&self) -> Option<&Daemon> {
+        self.to.as_ref()
+    }
+
+    fn require(&self, job: &Job) -> Vec<Problem> {
+        let service = self.service().and_then(|service| {
+            let found = collect::daemon::find(Path::new(ROOT), service);
+            found.map(drop).map_err(|e| e.to_string())
+        });
+        if let Err(what) = service {
+            return vec![job.problem(what, "attach to a service that runs on the target")];
+        }
+        let scraper = scrape::Scraper::default();
+        let asked = self.metrics.iter().filter_map(|metric| {
+            let why = scraper.ask(&metric.prometheus).err()?;
+            Some(job.problem(why, "correct `prometheus`, or start what shows the figures"))
+        });
+        asked.take(1).collect()
+    }
+
+    fn launch(&self, job: &Job) -> Launch {
+        phase::launch(job)
+    }
+
+    fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
+        windows::watch(self, job, phases)
+    }
+
+    fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
+        phase::parse(job, output)
+    }
+}

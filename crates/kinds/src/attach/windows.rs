@@ -1,0 +1,196 @@
+//! The service at both ends of each window: one window in a whole trial, one for each turn where arms
+//! take turns.
+
+use super::scrape::{Scrape, Scraper};
+use super::usage::Reading;
+use super::{Attach, ROOT};
+use load::gate::Timing;
+use load::phase::{NativeError, Phases};
+use load::{Job, Parsed, TurnFigures};
+use model::{Severity, Turns, Warning};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Looks at the service through the trial, and gives its figures.
+pub(super) fn watch(
+    attach: &Attach,
+    job: &Job,
+    phases: &mut Phases,
+) -> Result<Parsed, NativeError> {
+    let failed = NativeError::Generator;
+    let mut seen = Seen::new(attach);
+    // A service that is not there fails before anything is changed.
+    seen.look().map_err(failed)?;
+    seen.moments.clear();
+    phases.report_ready()?;
+    let timing = Timing::from_now(job.workload.warmup_ns, job.measured_ns());
+    let window = timing.window;
+    if job.turns.is_some() {
+        phases.announce_window(window.begin_ns)?;
+    }
+    phases.begin_window(window.begin_ns)?;
+    for at_ns in moments(job.turns.as_ref(), window.begin_ns, window.end_ns) {
+        phases.wait_until(at_ns)?;
+        seen.look().map_err(failed)?;
+    }
+    phases.end_window(window.end_ns)?;
+    phases.wait_until_seen()?;
+    match &job.turns {
+        Some(turns) => seen.by_turns(turns),
+        None => seen.whole(),
+    }
+    .map_err(failed)
+}
+
+/// Moments at which the service is looked at: both ends and the middle of each window of turns, or both
+/// ends of the one window.
+fn moments(turns: Option<&Turns>, begin_ns: u64, end_ns: u64) -> Vec<u64> {
+    let Some(turns) = turns else {
+        return vec![begin_ns, end_ns];
+    };
+    let lengths = turns.lengths;
+    let starts = (0..turns.order.len() as u64).map(|turn| begin_ns + turn * lengths.turn_ns());
+    let of_turn = |start: u64| {
+        let open = start + lengths.washout_ns;
+        [open, open + lengths.window_ns / 2, open + lengths.window_ns]
+    };
+    starts.flat_map(of_turn).collect()
+}
+
+/// The service at one moment.
+struct Moment {
+    usage: Reading,
+    /// Answers by their addresses, or why there is none.
+    scrapes: BTreeMap<String, Result<Scrape, String>>,
+}
+
+struct Seen<'a> {
+    attach: &'a Attach,
+    scraper: Scraper,
+    moments: Vec<Moment>,
+    /// The first reason for which a figure is missing, by its metric.
+    missing: BTreeMap<String, String>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(attach: &'a Attach) -> Self {
+        Seen {
+            attach,
+            scraper: Scraper::default(),
+            moments: Vec::new(),
+            missing: BTreeMap::new(),
+        }
+    }
+
+    fn look(&mut self) -> Result<(), String> {
+        let usage = Reading::take(Path::new(ROOT), self.attach.service()?)?;
+        let mut scrapes = BTreeMap::new();
+        for metric in &self.attach.metrics {
+            let url = metric.prometheus.clone();
+            scrapes
+                .entry(url)
+                .or_insert_with_key(|url| self.scraper.ask(url));
+        }
+        self.moments.push(Moment { usage, scrapes });
+        Ok(())
+    }
+
+    /// Figures by metric between two moments.
+    fn between(&mut self, first: usize, last: usize) -> BTreeMap<String, f64> {
+        let mut figures = BTreeMap::new();
+        let (Some(first), Some(last)) = (self.moments.get(first), self.moments.get(last)) else {
+            return figures;
+        };
+        match last.usage.figures_since(&first.usage) {
+            Ok(found) => {
+                figures.extend(found.into_iter().map(|(def, v)| (def.name.to_owned(), v)));
+            }
+            Err(why) => {
+                let name = super::DECIDING[0].to_owned();
+                self.missing.entry(name).or_insert(why);
+            }
+        }
+        for metric in &self.attach.metrics {
+            let of = |moment: &Moment| match moment.scrapes.get(&metric.prometheus) {
+                Some(scrape) => scrape.clone(),
+                None => Err("it was not asked".to_owned()),
+            };
+            let value = of(first).and_then(|first| metric.evaluate(&first, &of(last)?));
+            match value {
+                Ok(value) => {
+                    figures.insert(metric.name.clone(), value);
+                }
+                Err(why) => {
+                    self.missing.entry(metric.name.clone()).or_insert(why);
+                }
+            }
+        }
+        figures
+    }
+
+    fn whole(mut self) -> Result<Parsed, String> {
+        let figures = self.between(0, 1);
+        self.into_parsed(Vec::new(), &figures)
+    }
+
+    fn by_turns(mut self, turns: &Turns) -> Result<Parsed, String> {
+        let figures = (0..turns.order.len()).map(|turn| {
+            let [open, middle, close] = [0, 1, 2].map(|moment| 3 * turn + moment);
+            TurnFigures {
+                whole: self.between(open, close),
+                halves: [self.between(open, middle), self.between(middle, close)],
+            }
+        });
+        let figures: Vec<TurnFigures> = figures.collect();
+        // The value is that of each arm's windows.
+        let names = figures.iter().flat_map(|turn| turn.whole.keys().cloned());
+        let measured = names.map(|name| (name, 0.0)).collect();
+        self.into_parsed(figures, &measured)
+    }
+
+    /// The figures of the trial. A metric that decides and has no figure at all fails it, with the reason.
+    fn into_parsed(
+        mut self,
+        turns: Vec<TurnFigures>,
+        measured: &BTreeMap<String, f64>,
+    ) -> Result<Parsed, String> {
+        let own = self
+            .attach
+            .metrics
+            .iter()
+            .map(|metric| metric.name.as_str());
+        for name in own.chain(super::DECIDING.iter().copied()) {
+            if let (None, Some(why)) = (measured.get(name), self.missing.get(name)) {
+                return Err(format!("the metric `{name}` has no figure: {why}"));
+            }
+        }
+        let last = self.moments.pop();
+        let answer = |url: &str| last.as_ref()?.scrapes.get(url)?.as_ref().ok();
+        let usual = super::METRICS
+            .iter()
+            .filter_map(|def| Some(def.to_measurement(*measured.get(def.name)?)));
+        let own = self.attach.metrics.iter().filter_map(|metric| {
+            let value = *measured.get(&metric.name)?;
+            Some(metric.to_measurement(value, answer(&metric.prometheus)))
+        });
+        Ok(Parsed {
+            metrics: usual.chain(own).collect(),
+            turns,
+            warnings: self
+                .missing
+                .iter()
+                .map(|(name, why)| missing(name, why))
+                .collect(),
+            ..Parsed::default()
+        })
+    }
+}
+
+fn missing(name: &str, why: &str) -> Warning {
+    Warning {
+        severity: Severity::Note,
+        what: format!("a window has no figure of `{name}`: {why}"),
+        remedy: "longer turns where requests are too few; else see the service's own log"
+            .to_owned(),
+    }
+}
