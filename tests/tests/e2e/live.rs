@@ -2,6 +2,9 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod browser;
+
+use browser::{Browser, Line};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -201,6 +204,53 @@ fn a_page_shows_each_scene_and_becomes_the_report() {
     let report: String = serde_json::from_str(&report["data: ".len()..]).expect("a text");
     let written = fs::read_to_string(bench.path("run/report/report.html")).expect("a report");
     assert_eq!(report, written);
+}
+
+#[test]
+#[ignore = "needs chromium, in make test-long"]
+fn a_real_browser_connects_moves_survives_a_lost_line_and_ends_with_the_report() {
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let Some(mut browser) = Browser::start(&bench.path("profile")) else {
+        return;
+    };
+    // The run stands while this file is there, so that nothing here is judged by time.
+    let hold = bench.file("hold", "");
+    let work = format!("while test -e {hold}; do sleep 0.05; done; sleep 0.1");
+    let mut words = run_words("8", &["--live=127.0.0.1:0"]);
+    words.truncate(words.len() - 2);
+    words.extend(["sh", "-c", &work]);
+    let mut command = bench.command(&words);
+    let run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut run = run.expect("schedlab starts");
+    let line = Line::lay_to(&address_of(&mut run));
+    browser.open(line.address(), 390);
+    let text = |id: &str| format!("document.getElementById('{id}').textContent");
+    browser.expect(&format!("{}.startsWith('under way')", text("state")));
+    browser.expect(&format!("{}.includes('sh')", text("now")));
+    assert_eq!(
+        browser.evaluate("document.querySelector('article')"),
+        Value::Null
+    );
+
+    fs::remove_file(&hold).expect("removed");
+    browser.expect("document.querySelectorAll('article svg').length > 0");
+    fs::write(&hold, "").expect("written");
+    let before = browser.evaluate(&text("trials"));
+    let fits = "document.documentElement.scrollWidth <= 390";
+    assert_eq!(browser.evaluate(fits), true);
+
+    line.cut();
+    browser.expect("document.getElementById('lost').hidden === false");
+    line.mend();
+    browser.expect("document.getElementById('lost').hidden === true");
+    fs::remove_file(&hold).expect("removed");
+    browser.expect("document.getElementById('cells') === null");
+    assert!(run.wait().expect("it ends").success());
+    let shown = browser.evaluate("document.body.innerText");
+    let shown = shown.as_str().unwrap_or_default();
+    assert!(shown.contains("nice=5") && before != Value::Null, "{shown}");
+    assert_eq!(browser.evaluate(fits), true);
 }
 
 #[test]
