@@ -119,6 +119,20 @@ impl Trial<'_, '_> {
         self.evidence.points.push(point);
     }
 
+    /// Looks at the arm within the window, and tells those who watch how the trial goes.
+    pub fn look_within(&mut self, load: Option<Pid>) {
+        self.look_at_arm(Phase::During, load);
+        let leaders = self.stage.leaders(load);
+        let pace = self.stage.collectors.read_pace(&At {
+            root: self.context.root,
+            leaders: &leaders,
+            interrupt: self.context.interrupt,
+        });
+        if let Some(pace) = pace {
+            (self.context.say)(Reply::Pace { pace });
+        }
+    }
+
     fn read_evidence(&self, phase: Phase, load: Option<Pid>) -> EvidencePoint {
         let look = Look {
             root: self.context.root,

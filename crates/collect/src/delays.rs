@@ -28,7 +28,7 @@ impl std::iter::Sum for Delays {
 }
 
 impl Delays {
-    fn since(self, earlier: Delays) -> Delays {
+    pub(crate) fn count_since(self, earlier: Delays) -> Delays {
         Delays {
             run_ns: self.run_ns.saturating_sub(earlier.run_ns),
             wait_ns: self.wait_ns.saturating_sub(earlier.wait_ns),
@@ -82,7 +82,7 @@ impl TreeDelays {
     pub fn delays_since(&self, earlier: &TreeDelays) -> Option<Delays> {
         let within = self.threads.iter().map(|(tid, now)| {
             let before = earlier.threads.get(tid).copied().unwrap_or_default();
-            now.since(before)
+            now.count_since(before)
         });
         let within: Delays = within.sum();
         let expected_ns = self.cpu_ns_since(earlier) / 100 * (100 - MOST_MISSING_PERCENT);

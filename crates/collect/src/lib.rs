@@ -19,6 +19,7 @@ pub mod kernel_config;
 pub mod kernel_log;
 pub mod machine;
 pub mod migrations;
+pub mod pace;
 pub mod perf;
 pub mod policy;
 pub mod preflight;

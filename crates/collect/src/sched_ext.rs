@@ -5,6 +5,7 @@
 
 use crate::{read_number, read_trimmed};
 use model::SchedExt;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const DIRECTORY: &str = "sys/kernel/sched_ext";
@@ -20,6 +21,18 @@ pub fn read(root: &Path) -> Option<SchedExt> {
         nr_rejected: read_number(&directory.join("nr_rejected")).unwrap_or(0),
         switch_all: read_number::<u32>(&directory.join("switch_all")).map(|all| all != 0),
     })
+}
+
+/// Events that the kernel has counted for the scheduler in force (`root/events`, since Linux 6.15), by
+/// name; nothing without one.
+pub fn read_events(root: &Path) -> BTreeMap<String, u64> {
+    let text = read_trimmed(&root.join(DIRECTORY).join("root/events")).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    let counts = lines.filter_map(|(name, count)| {
+        let name = name.strip_prefix("SCX_EV_").unwrap_or(name);
+        Some((name.to_owned(), count.trim().parse().ok()?))
+    });
+    counts.collect()
 }
 
 /// Does the kernel have the class at all?
@@ -49,6 +62,19 @@ mod tests {
             switch_all: Some(true),
         };
         assert_eq!(read(root.path()), Some(expected));
+    }
+
+    #[test]
+    fn events_are_read_by_name_where_a_scheduler_has_them() {
+        let root = tree(&[(
+            "sys/kernel/sched_ext/root/events",
+            "SCX_EV_SELECT_CPU_FALLBACK 7\nSCX_EV_BYPASS_DURATION 90\nodd\n",
+        )]);
+        let events = read_events(root.path());
+        assert_eq!(events["SELECT_CPU_FALLBACK"], 7);
+        assert_eq!(events["BYPASS_DURATION"], 90);
+        assert_eq!(events.len(), 2);
+        assert!(read_events(tree(&[]).path()).is_empty());
     }
 
     #[test]

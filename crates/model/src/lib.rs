@@ -20,6 +20,7 @@ pub mod key;
 pub mod message;
 pub mod metric;
 mod nearest;
+mod pace;
 pub mod preflight;
 pub mod print;
 pub mod printable;
@@ -52,6 +53,7 @@ pub use message::{
 };
 pub use metric::{Better, Measurement, MetricDef, Own, Quote, Scale};
 pub use nearest::{find_nearest, slip_of};
+pub use pace::Pace;
 pub use preflight::{Check, CheckState};
 pub use problem::{Problem, Severity, Warning};
 pub use program::{Program, Task};

@@ -2,6 +2,7 @@
 
 use crate::arm::Arm;
 use crate::experiment::{Experiment, Observe};
+use crate::pace::Pace;
 use crate::problem::{Problem, Warning};
 use crate::start::Build;
 use crate::system::System;
@@ -11,7 +12,7 @@ use crate::workload::{Calibration, Load, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a message changes its meaning. Agent and runner must agree.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// From the runner. Every request has exactly one final reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ pub enum Request {
         #[serde(default)]
         known: Calibration,
     },
-    /// Reply: any number of `File` and `Progress`, then `Trial`, `Refused` or `Unrestored`.
+    /// Reply: any number of `File`, `Progress` and `Pace`, then `Trial`, `Refused` or `Unrestored`.
     Trial {
         /// All that the trial needs.
         spec: Box<TrialSpec>,
@@ -102,6 +103,11 @@ pub enum Reply {
         step: String,
         /// Longest time that the step may take.
         limit_ns: u64,
+    },
+    /// Figures of the trial under way, for those who watch.
+    Pace {
+        /// What was counted since the last ones.
+        pace: Pace,
     },
     /// Something of an earlier trial is still in force and could not be undone: nothing
     /// may be measured before it is.

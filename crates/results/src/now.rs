@@ -4,6 +4,7 @@
 use crate::ResultsError;
 use crate::files::{io_error, read_json, to_json};
 use doors::written;
+use model::Pace;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -25,6 +26,9 @@ pub struct Now {
     pub attempt: u32,
     /// Step, as the agent gives it; empty where it has given none.
     pub step: String,
+    /// Figures of the trial that runs; none before the first second of its window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
     /// Time at which the trial or the step began, in nanoseconds since 1970.
     pub since_unix_ns: u64,
     /// Time that the run took until the last block had ended, earlier starts included.

@@ -2,7 +2,7 @@
 
 use crate::RunError;
 use crate::connection::Connection;
-use crate::trial::{TrialEnd, UnderWay};
+use crate::trial::{News, TrialEnd, UnderWay};
 use doors::started::Agreed;
 use machines::{Boot, Target};
 use model::{
@@ -164,7 +164,7 @@ fn attach(
     connection: &mut Connection,
     interrupted: &AtomicBool,
 ) -> Result<Attached, RunError> {
-    let mut quiet = |_: &str| {};
+    let mut quiet = |_: News| {};
     let mut trial = UnderWay::new(interrupted, &mut quiet);
     let ended = trial.run_whole(connection, attaching(arm, scheduler));
     let problem = |what: String, remedy: String| Problem {

@@ -20,7 +20,7 @@ pub use pool::{Member, Pool};
 pub use run::{Options, Outcome, run_plan, says_budget_ended, says_of_budget};
 
 use machines::TargetError;
-use model::{PlannedTrial, Problem, Slo, Trial, Warning};
+use model::{Pace, PlannedTrial, Problem, Slo, Trial, Warning};
 use results::ResultsError;
 use schedule::Search;
 
@@ -91,6 +91,11 @@ pub enum Event<'a> {
     Step {
         /// Name of the step, as the agent gives it.
         step: &'a str,
+    },
+    /// Figures of the trial under way, which are kept nowhere.
+    Pace {
+        /// What was counted since the last ones.
+        pace: &'a Pace,
     },
     /// A trial has ended and is stored.
     TrialEnded {

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use machines::TargetError;
 use model::printable::last_lines;
-use model::{Evidence, KeptPiece, Reply, Request, TrialResult, TrialSpec, TrialState};
+use model::{Evidence, KeptPiece, Pace, Reply, Request, TrialResult, TrialSpec, TrialState};
 use results::TrialFiles;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,10 +56,16 @@ impl From<TargetError> for Cut {
 
 pub(crate) type Ended = Result<Box<TrialResult>, Cut>;
 
+/// What an agent says on the way, for those who watch.
+pub(crate) enum News<'a> {
+    Step(&'a str),
+    Pace(&'a Pace),
+}
+
 /// A trial under way, and what its agents have sent so far.
 pub(crate) struct UnderWay<'a> {
     interrupted: &'a AtomicBool,
-    on_step: &'a mut dyn FnMut(&str),
+    on_news: &'a mut dyn FnMut(News),
     files: TrialFiles,
     /// Results of arms that took turns.
     arms: Vec<TrialResult>,
@@ -67,10 +73,10 @@ pub(crate) struct UnderWay<'a> {
 }
 
 impl<'a> UnderWay<'a> {
-    pub fn new(interrupted: &'a AtomicBool, on_step: &'a mut dyn FnMut(&str)) -> Self {
+    pub fn new(interrupted: &'a AtomicBool, on_news: &'a mut dyn FnMut(News)) -> Self {
         UnderWay {
             interrupted,
-            on_step,
+            on_news,
             files: TrialFiles::default(),
             arms: Vec::new(),
             began: (Instant::now(), SystemTime::now()),
@@ -144,8 +150,9 @@ impl<'a> UnderWay<'a> {
             Some(Reply::Kept { piece }) => self.keep(piece)?,
             Some(Reply::Progress { step, limit_ns }) => {
                 patience.extend_limit(Instant::now(), &step, limit_ns);
-                (self.on_step)(&step);
+                (self.on_news)(News::Step(&step));
             }
+            Some(Reply::Pace { pace }) => (self.on_news)(News::Pace(&pace)),
             Some(Reply::Refused { why }) => return Err(Cut::Refused(why)),
             Some(Reply::Unrestored { failed }) => return Err(RunError::Unrestored(failed).into()),
             None if patience.is_over(Instant::now()) => {

@@ -180,8 +180,16 @@ impl Pulse {
                 (*arm).clone_into(&mut now.arm);
                 now.attempt = *attempt;
                 now.step.clear();
+                now.pace = None;
             }
-            Event::Step { step } => (*step).clone_into(&mut now.step),
+            Event::Step { step } => {
+                (*step).clone_into(&mut now.step);
+                now.pace = None;
+            }
+            Event::Pace { pace } => {
+                now.pace = Some((*pace).clone());
+                return self.write();
+            }
             Event::BlockEnded {
                 state:
                     Progress {
@@ -196,6 +204,10 @@ impl Pulse {
             _ => return,
         }
         self.now.since_unix_ns = unix_ns();
+        self.write();
+    }
+
+    fn write(&self) {
         // Nothing that is measured depends on who watches.
         if let Err(error) = self.now.write_in(&self.dir) {
             tracing::debug!("the step is not said to those who watch: {error}");

@@ -133,6 +133,8 @@ impl Display {
             }
             Event::Step { step } if self.place.is_empty() => self.lines.first_steps(step),
             Event::Step { step } => self.now(step),
+            // A line a second is too much for a log; a view has them.
+            Event::Pace { .. } => {}
             Event::TrialEnded { trial } => {
                 let state = &trial.result.state;
                 if let Some(why) = state.headline() {

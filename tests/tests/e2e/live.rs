@@ -75,6 +75,51 @@ fn a_run_is_followed_by_lines_of_json_until_its_end() {
 }
 
 #[test]
+fn figures_of_a_trial_that_runs_are_seen_and_kept_nowhere() {
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let burn = "timeout 2.6 sh -c 'while :; do :; done'; true";
+    let mut words = run_words("1", &["-q"]);
+    words.truncate(words.len() - 2);
+    words.extend(["sh", "-c", burn]);
+    let mut run = bench.command(&words).spawn().expect("schedlab starts");
+    while !bench.path("run/manifest.json").exists() {
+        let ended = run.try_wait().expect("it is asked");
+        assert!(ended.is_none(), "it has ended without results");
+    }
+    let mut watch = bench.command(&["watch", "run", "--format", "json"]);
+    let mut watch = watch.stdout(Stdio::piped()).spawn().expect("it starts");
+    let lines = BufReader::new(watch.stdout.take().expect("piped")).lines();
+    let scenes = lines.map(|line| serde_json::from_str(&line.expect("text")).expect("JSON"));
+    let mut paces: Vec<Value> = scenes
+        .map(|scene: Value| scene["now"]["pace"].clone())
+        .collect();
+    assert!(watch.wait().expect("it ends").success());
+    assert!(run.wait().expect("it ends").success());
+    assert!(
+        paces.last().expect("a scene").is_null(),
+        "of a run that has ended"
+    );
+    paces.retain(|pace| !pace.is_null());
+    paces.dedup();
+    if !fs::exists("/proc/self/schedstat").expect("it is asked") {
+        return tests::skipped("this kernel has no schedstat of tasks");
+    }
+    assert!(paces.len() >= 2, "they move: {paces:?}");
+    let ran = |pace: &Value| pace["run_ns"].as_u64() > Some(0);
+    assert!(paces.iter().all(ran), "{paces:?}");
+    let trials = fs::read_dir(bench.path("run/trials")).expect("trials");
+    for trial in trials {
+        let path = trial.expect("an entry").path().join("trial.json");
+        let text = fs::read_to_string(path).expect("a trial");
+        assert!(
+            !text.contains("over_ns") && !text.contains("cost_ns"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn a_run_draws_itself_goes_on_when_the_view_is_left_and_prints_its_report() {
     let _turn = beside_others();
     let bench = Bench::default();

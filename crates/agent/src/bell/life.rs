@@ -73,7 +73,7 @@ impl Bell for Life<'_> {
                     }
                     if Instant::now() >= next_sample {
                         check_alive(trial, process)?;
-                        trial.look_at_arm(Phase::During, Some(process.pid));
+                        trial.look_within(Some(process.pid));
                         next_sample = Instant::now() + SAMPLE_EVERY;
                     }
                 }

@@ -65,7 +65,7 @@ fn expect_request(trial: &mut Trial, expected: &Request) -> Result<(), Stop> {
                 trial.check_time()?;
                 trial.check_beside()?;
                 if is_in_window {
-                    trial.look_at_arm(Phase::During, None);
+                    trial.look_within(None);
                 }
                 next_sample = Instant::now() + SAMPLE_EVERY;
             }

@@ -78,7 +78,7 @@ pub(super) fn expect_line(
                 trial.check_time()?;
                 check_alive(trial, process)?;
                 if is_in_window {
-                    trial.look_at_arm(Phase::During, Some(process.pid));
+                    trial.look_within(Some(process.pid));
                 }
                 next_sample = Instant::now() + SAMPLE_EVERY;
             }

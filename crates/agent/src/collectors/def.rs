@@ -6,7 +6,7 @@ use crate::journal::Journal;
 use crate::process::Origin;
 use collect::tasks::Pid;
 use load::Worst;
-use model::{Measurement, MetricDef, Role, TrialFile, Warning};
+use model::{Measurement, MetricDef, Pace, Role, TrialFile, Warning};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -68,6 +68,11 @@ pub trait Collecting: Send {
 
     /// The window has closed; the processes are still there.
     fn end_window(&mut self, at: &At);
+
+    /// Figures of the trial that runs, for those who watch.
+    fn read_pace(&mut self, _at: &At) -> Option<Pace> {
+        None
+    }
 
     /// A line of the load within the window.
     fn hear_line(&mut self, _line: &str) {}

@@ -11,6 +11,7 @@ mod distances;
 mod energy;
 pub mod events;
 mod hardware;
+mod pace;
 pub mod rare;
 mod runqueue;
 mod schedstat;
@@ -27,7 +28,7 @@ use attendants::{AttendantTimes, Attendants};
 use collect::tasks::Pid;
 use def::{At, Collected, Collecting, CollectorDef, Start};
 use load::{Parsed, Worst, recording};
-use model::{Happened, Measurement, MetricDef, RareEvent, Role, Warning};
+use model::{Happened, Measurement, MetricDef, Pace, RareEvent, Role, Warning};
 use std::path::Path;
 use std::time::Duration;
 use surroundings::Surroundings;
@@ -141,6 +142,12 @@ impl Collectors {
     pub fn stop(&mut self) -> Vec<String> {
         let running = self.running.iter_mut();
         running.filter_map(|c| c.stop().err()).collect()
+    }
+
+    /// Figures of the trial that runs, where somebody counts them and their time has come.
+    pub fn read_pace(&mut self, at: &At) -> Option<Pace> {
+        let mut running = self.running.iter_mut();
+        running.find_map(|c| c.read_pace(at))
     }
 
     /// A line of the load within the window.

@@ -128,7 +128,10 @@ mod tests {
 
     #[test]
     fn what_is_work_at_each_switch_is_off_until_it_is_asked_for() {
-        assert_eq!(names(&Costs::default()), ["delays", "work", "distances"]);
+        assert_eq!(
+            names(&Costs::default()),
+            ["delays", "work", "distances", "pace"]
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The table of collectors. To add one: its file, and a line here.
 
 use super::def::CollectorDef;
-use super::{delays, distances, energy, hardware, runqueue, schedstat, switches, trace, work};
+use super::{
+    delays, distances, energy, hardware, pace, runqueue, schedstat, switches, trace, work,
+};
 
 /// In the order of lists. When the window opens they begin the other way round, so that
 /// what takes longest to begin is the first, and the last to end.
@@ -10,6 +12,7 @@ pub static COLLECTORS: &[&CollectorDef] = &[
     &delays::DEF,
     &work::DEF,
     &distances::DEF,
+    &pace::DEF,
     &hardware::DEF,
     &schedstat::DEF,
     &energy::DEF,

@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 
 /// Time between two pictures: each wake-up disturbs what is measured.
 const TICK: Duration = Duration::from_secs(1);
+/// Rows from which on the figures of the trial that runs have one.
+const ROWS_WITH_PACE: u16 = 20;
 /// The smallest terminal that has room for a picture.
 const SMALLEST: (u16, u16) = (40, 10);
 const TO_A_PERSON: &str = "a picture on the terminal, of text that was cleaned";
@@ -195,7 +197,7 @@ impl View {
             return frame.render_widget(small, area);
         }
         let [head, body, keys] = Layout::vertical([
-            Constraint::Length(2),
+            Constraint::Length(self.head_rows(area.height)),
             Constraint::Fill(1),
             Constraint::Length(1),
         ])
@@ -213,6 +215,19 @@ impl View {
         };
         let line = format!(" q leave the view, the run goes on   ↑↓ choose   {others}");
         frame.render_widget(Line::styled(line, text::dim()), keys);
+    }
+
+    /// The figures of the trial that runs have a row where there is room for one, whether they are there
+    /// or not: the picture below does not jump.
+    fn head_rows(&self, rows: u16) -> u16 {
+        let is_under_way = self
+            .scene
+            .as_ref()
+            .is_some_and(|s| s.life == crate::Life::UnderWay);
+        match is_under_way && rows >= ROWS_WITH_PACE {
+            true => 3,
+            false => 2,
+        }
     }
 
     fn draw_head(&self, frame: &mut Frame, area: Rect) {

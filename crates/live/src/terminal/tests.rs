@@ -1,5 +1,6 @@
 use super::*;
 use crate::scene::Life;
+use model::Pace;
 use ratatui::backend::TestBackend;
 use report::picture::{CellPicture, ComparisonPicture, LevelPicture, Picture};
 use report::{Standing, Verdict};
@@ -13,6 +14,18 @@ fn standing(blocks: usize, change: f64, half: f64) -> Standing {
         high: Some(change + half),
         e_value: 4.0,
         verdict: Verdict::Unknown,
+    }
+}
+
+fn pace() -> Pace {
+    Pace {
+        over_ns: 2_000_000_000,
+        run_ns: 2_400_000_000,
+        run_delay_ns: 6_200_000,
+        switches: 10_800,
+        migrations: Some(240),
+        sched_ext: [("DISPATCH_KEEP_LAST".to_owned(), 8)].into(),
+        cost_ns: 100_000,
     }
 }
 
@@ -63,6 +76,7 @@ fn scene() -> Scene {
             arm: "batch".to_owned(),
             attempt: 2,
             step: "measuring".to_owned(),
+            pace: Some(pace()),
             since_unix_ns: 7_000_000_000,
             elapsed_ns: 60_000_000_000,
             left_ns: Some(120_000_000_000),
@@ -108,13 +122,15 @@ fn eighty_by_twenty_four_has_the_run_its_comparison_and_how_it_narrowed() {
     );
     let now = "block 6 · wakeup 100% · batch · attempt 2 · measuring, 3s";
     assert_eq!(lines[1].trim(), now, "{all}");
-    assert!(lines[3].starts_with(" > wakeup_p99"), "{all}");
+    let pace = "now: 1.20 CPUs, run delay 3.1 ms/s, 5400 switches/s, 120 migrations/s, DIS";
+    assert!(lines[2].trim().starts_with(pace), "{all}");
+    assert!(lines[4].starts_with(" > wakeup_p99"), "{all}");
     assert!(
-        lines[3].contains("-44.0%") && lines[3].contains('●'),
+        lines[4].contains("-44.0%") && lines[4].contains('●'),
         "{all}"
     );
-    assert!(lines[3].contains("▰▰▱▱▱ 46%"), "{all}");
-    assert!(lines[3].trim_end().ends_with("5, 4 min more"), "{all}");
+    assert!(lines[4].contains("▰▰▱▱▱ 46%"), "{all}");
+    assert!(lines[4].trim_end().ends_with("5, 4 min more"), "{all}");
     assert!(
         all.contains("batch against default: -44.0% [-56.0%, -30.0%], 80 us → 45 us"),
         "{all}"

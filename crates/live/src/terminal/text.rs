@@ -1,8 +1,8 @@
 //! Words and styles of all screens.
 
 use crate::scene::{Life, Scene};
-use model::format_duration_ns;
 use model::printable::one_line;
+use model::{Pace, format_duration_ns};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use report::Verdict;
@@ -71,7 +71,7 @@ pub fn of_arm(index: usize) -> Style {
     coloured([Color::Blue, Color::Magenta][index % 2])
 }
 
-/// The two lines on top: the run, and what it does now.
+/// The three lines on top: the run, what it does now, and how its trial goes.
 pub fn head(scene: &Scene, later: Duration, width: u16) -> Vec<Line<'static>> {
     let picture = &scene.picture;
     let state = match scene.life {
@@ -86,7 +86,10 @@ pub fn head(scene: &Scene, later: Duration, width: u16) -> Vec<Line<'static>> {
         Span::raw(format!(" {}", clean(&picture.trials))),
     ]);
     let now = cut(&format!(" {}", now_in_words(scene, later)), width.into());
-    vec![first, Line::styled(now, dim())]
+    let pace = scene.now.as_ref().and_then(|now| now.pace.as_ref());
+    let pace = pace.map(|pace| cut(&format!(" now: {}", pace_in_words(pace)), width.into()));
+    let third = pace.unwrap_or_default();
+    vec![first, Line::styled(now, dim()), Line::styled(third, dim())]
 }
 
 /// ` · 3m10s · at most 4m left`, where it is known.
@@ -132,6 +135,24 @@ pub fn now_in_words(scene: &Scene, later: Duration) -> String {
         .map(|part| clean(part))
         .collect();
     format!("{}, {since}", parts.join(" · "))
+}
+
+/// `1.20 CPUs, run delay 3.1 ms/s, 5400 switches/s, 120 migrations/s`.
+fn pace_in_words(pace: &Pace) -> String {
+    let per_sec = |count: u64| format!("{:.0}", pace.per_sec(count));
+    let mut parts = vec![
+        format!("{:.2} CPUs", pace.per_sec(pace.run_ns) / 1e9),
+        format!(
+            "run delay {:.1} ms/s",
+            pace.per_sec(pace.run_delay_ns) / 1e6
+        ),
+        format!("{} switches/s", per_sec(pace.switches)),
+    ];
+    let migrations = pace.migrations;
+    parts.extend(migrations.map(|count| format!("{} migrations/s", per_sec(count))));
+    let events = pace.sched_ext.iter();
+    parts.extend(events.map(|(name, count)| format!("{} {}/s", clean(name), per_sec(*count))));
+    parts.join(", ")
 }
 
 const SECOND: u64 = 1_000_000_000;

@@ -78,7 +78,7 @@ impl VirtualSession {
                 serde_json::from_slice(line).map_err(|e| TargetError::Garbled(e.to_string()))?;
             match (reply, self.greets) {
                 // They are about steps that are over.
-                (Reply::Progress { .. }, _) => {}
+                (Reply::Progress { .. } | Reply::Pace { .. }, _) => {}
                 (reply @ (Reply::File { .. } | Reply::Kept { .. }), _) => {
                     self.replies.push_back(reply);
                 }

@@ -4,7 +4,9 @@ use super::{Run, bounds, turns};
 use crate::connection::{Connection, with_last_lines};
 use crate::controller_load::Apart;
 use crate::same_machine;
-use crate::trial::{TrialEnd, UnderWay, add_hidden, add_out_of_memory, by_our_clock, void_result};
+use crate::trial::{
+    News, TrialEnd, UnderWay, add_hidden, add_out_of_memory, by_our_clock, void_result,
+};
 use crate::{Event, RunError};
 use machines::TargetError;
 use model::trace::WORST_FILE;
@@ -295,8 +297,11 @@ impl<'a> Run<'a> {
     pub(super) fn trial(&mut self, spec: TrialSpec) -> Result<TrialEnd, RunError> {
         let is_apart = self.is_apart(&spec.workload);
         let (target, sink) = (connected(&mut self.connection)?, &mut self.sink);
-        let mut on_step = |step: &str| sink(Event::Step { step });
-        let mut trial = UnderWay::new(self.interrupted, &mut on_step);
+        let mut on_news = |news: News| match news {
+            News::Step(step) => sink(Event::Step { step }),
+            News::Pace(pace) => sink(Event::Pace { pace }),
+        };
+        let mut trial = UnderWay::new(self.interrupted, &mut on_news);
         if !is_apart {
             let ended = trial.run_whole(target, spec);
             return trial.finish_trial(ended);

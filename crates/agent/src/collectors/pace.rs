@@ -1,0 +1,77 @@
+//! Figures of a trial that runs, for those who watch it: read where the agent is awake anyway, once a
+//! second, said to the runner, and forgotten.
+//!
+//! It is on whether somebody watches or not, so that a trial that is watched is measured as any other.
+
+use super::def::{At, Collected, Collecting, CollectorDef, nothing_missing};
+use collect::pace::Look;
+use collect::tasks::Pid;
+use load::sys::thread_cpu_ns;
+use model::{Pace, Role};
+use std::time::{Duration, Instant};
+
+/// The next look waits as many times as long as the last one took: a thousandth of one CPU.
+const PAUSES: u32 = 1000;
+/// Shortest time between two looks.
+const SHORTEST: Duration = Duration::from_millis(200);
+
+pub const DEF: CollectorDef = CollectorDef {
+    name: "pace",
+    text: "run delay, switches and migrations of a trial that runs, once a second for those who watch",
+    usual: true,
+    metrics: &[],
+    logs: &[],
+    limit: Duration::ZERO,
+    missing: nothing_missing,
+    start: |_| Some(Box::<Watched>::default()),
+};
+
+#[derive(Default)]
+struct Watched {
+    /// The last look, and the time of the next.
+    last: Option<Look>,
+    due: Option<Instant>,
+    cost_ns: u64,
+}
+
+impl Watched {
+    /// Looks at the load and its server; those who disturb them are no part of the figures.
+    fn look(&mut self, at: &At) -> Option<Look> {
+        let began = thread_cpu_ns();
+        let leaders = at.leaders.iter();
+        let ours = leaders.filter(|(role, _)| matches!(role, Role::Load | Role::Server));
+        let ours: Vec<Pid> = ours.map(|(_, pid)| *pid).collect();
+        let look = Look::read(at.root, &ours);
+        self.cost_ns = thread_cpu_ns().saturating_sub(began);
+        let pause = Duration::from_nanos(self.cost_ns).saturating_mul(PAUSES);
+        self.due = Some(Instant::now() + pause.max(SHORTEST));
+        look
+    }
+}
+
+impl Collecting for Watched {
+    fn begin_window(&mut self, at: &At) {
+        self.last = self.look(at);
+    }
+
+    fn read_pace(&mut self, at: &At) -> Option<Pace> {
+        if self.due.is_some_and(|due| Instant::now() < due) {
+            return None;
+        }
+        let look = self.look(at)?;
+        let pace = self.last.as_ref().map(|last| Pace {
+            cost_ns: self.cost_ns,
+            ..look.count_since(last)
+        });
+        self.last = Some(look);
+        pace
+    }
+
+    fn end_window(&mut self, _: &At) {
+        self.last = None;
+    }
+
+    fn collected_results(&self) -> Collected {
+        Collected::default()
+    }
+}

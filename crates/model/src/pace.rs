@@ -1,0 +1,31 @@
+//! Figures of a trial that runs, for those who watch it. Nothing of them is in the results.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the load and its server did in the last second or so, all their threads together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pace {
+    /// Time that the counts are of.
+    pub over_ns: u64,
+    /// Time on CPUs.
+    pub run_ns: u64,
+    /// Time for which threads waited for a CPU.
+    pub run_delay_ns: u64,
+    /// Number of times that a thread was given a CPU.
+    pub switches: u64,
+    /// Number of times that a thread was moved to another CPU; none where the kernel does not say.
+    pub migrations: Option<u64>,
+    /// Counters of the sched_ext scheduler that have grown, by the kernel's names without `SCX_EV_`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sched_ext: BTreeMap<String, u64>,
+    /// CPU time that it took to read all this.
+    pub cost_ns: u64,
+}
+
+impl Pace {
+    /// A count for each second.
+    pub fn per_sec(&self, count: u64) -> f64 {
+        count as f64 * 1e9 / (self.over_ns.max(1) as f64)
+    }
+}
