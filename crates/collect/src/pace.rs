@@ -1,4 +1,4 @@
-//! How some process trees go on: their threads' times, switches and migrations since the last look, and
+//! Pace of some process trees: their threads' times, switches and migrations since the last look, and
 //! the events of the sched_ext scheduler. All of it is in /proc and /sys and disturbs nobody but the CPU
 //! that reads it.
 
@@ -44,7 +44,7 @@ impl Look {
         })
     }
 
-    /// What was counted from an earlier look on. Threads that ended in between took their figures along.
+    /// Counts from an earlier look on. Threads that ended in between took their figures along.
     pub fn count_since(&self, earlier: &Look) -> Pace {
         let mut pace = Pace {
             over_ns: model::whole_nanos(self.at.duration_since(earlier.at)),

@@ -226,7 +226,7 @@ pub fn read_environment(root: &Path, pid: Pid) -> Vec<u8> {
     doors::read::kernel_bytes(root.join(format!("proc/{pid}/environ"))).unwrap_or_default()
 }
 
-/// Those that run. Zombies wait for their parent only.
+/// The processes that run. Zombies wait for their parent only.
 pub fn filter_running(mut pids: Vec<Pid>) -> Vec<Pid> {
     let root = Path::new("/");
     pids.retain(|pid| read_stat(root, *pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X')));

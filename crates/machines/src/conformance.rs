@@ -180,7 +180,7 @@ fn ask(session: &mut dyn Session, request: &Request) -> Result<Reply, String> {
     send(session, request)?;
     loop {
         match receive(session, ANSWER)? {
-            Some(Reply::Progress { .. } | Reply::File { .. } | Reply::Pace { .. }) => {}
+            Some(reply) if reply.precedes_answer() => {}
             Some(reply) => return Ok(reply),
             None => return Err(format!("no answer to {request:?}")),
         }

@@ -106,7 +106,7 @@ pub enum Reply {
     },
     /// Figures of the trial under way, for those who watch.
     Pace {
-        /// What was counted since the last ones.
+        /// Counts since the last ones.
         pace: Pace,
     },
     /// Something of an earlier trial is still in force and could not be undone: nothing
@@ -143,6 +143,28 @@ pub enum Reply {
     },
     /// All is undone, and the agent ends.
     Bye,
+}
+
+impl Reply {
+    /// True for what an agent says on the way to the answer of a request.
+    pub fn precedes_answer(&self) -> bool {
+        match self {
+            Reply::Progress { .. }
+            | Reply::Pace { .. }
+            | Reply::File { .. }
+            | Reply::Kept { .. }
+            | Reply::Serving { .. }
+            | Reply::Window { .. } => true,
+            Reply::Hello { .. }
+            | Reply::System { .. }
+            | Reply::Checked { .. }
+            | Reply::Calibrated { .. }
+            | Reply::Refused { .. }
+            | Reply::Unrestored { .. }
+            | Reply::Trial { .. }
+            | Reply::Bye => false,
+        }
+    }
 }
 
 /// All that the agent needs for one trial.

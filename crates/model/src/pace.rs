@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the load and its server did in the last second or so, all their threads together.
+/// Work of the load and its server in the last second or so, all their threads together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace {
     /// Time that the counts are of.

@@ -91,7 +91,7 @@ impl Race {
             .collect()
     }
 
-    /// Why somebody was dropped: `behind slice=1ms, evidence 24`.
+    /// Reason for which somebody was dropped: `behind slice=1ms, evidence 24`.
     pub fn format_drop(&self, dropped: &Dropped) -> String {
         let evidence = dropped.e_value.floor();
         match dropped.by {

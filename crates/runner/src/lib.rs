@@ -94,7 +94,7 @@ pub enum Event<'a> {
     },
     /// Figures of the trial under way, which are kept nowhere.
     Pace {
-        /// What was counted since the last ones.
+        /// Counts since the last ones.
         pace: &'a Pace,
     },
     /// A trial has ended and is stored.

@@ -56,7 +56,7 @@ impl From<TargetError> for Cut {
 
 pub(crate) type Ended = Result<Box<TrialResult>, Cut>;
 
-/// What an agent says on the way, for those who watch.
+/// Words of an agent on the way, for those who watch.
 pub(crate) enum News<'a> {
     Step(&'a str),
     Pace(&'a Pace),

@@ -34,7 +34,7 @@ pub struct Limit {
     pub blocks: Vec<BlockGains>,
 }
 
-/// What a candidate was dropped by.
+/// Reason for which a candidate was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// Rival that it is behind most surely.
@@ -46,7 +46,7 @@ pub enum Cause {
 /// Why a candidate was dropped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dropped {
-    /// What it was dropped by.
+    /// Reason for which it was dropped.
     pub by: Cause,
     /// Evidence that it is not the best, or does not hold the constraints.
     pub e_value: f64,
@@ -110,7 +110,7 @@ pub fn judge_runners(
     (0..arms).map(runner).collect()
 }
 
-/// What the blocks of an arm say of its gain.
+/// Evidence of an arm's blocks about its gain.
 struct Known {
     blocks: usize,
     mean: Option<f64>,

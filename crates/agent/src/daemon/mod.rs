@@ -1,3 +1,3 @@
-//! What an arm gives the processes that it is for and that no trial starts.
+//! Changes of processes that no trial starts.
 
 pub mod threads;

@@ -54,7 +54,7 @@ fn answers(requests: &[Request]) -> Vec<Reply> {
     let agent = std::thread::spawn(move || serve(BufReader::new(input), output, options));
     let replies = BufReader::new(replies).lines().map(Result::unwrap);
     let replies = replies.map(|line| serde_json::from_str(&line).unwrap());
-    let is_answer = |reply: &Reply| !matches!(reply, Reply::Progress { .. } | Reply::File { .. });
+    let is_answer = |reply: &Reply| !reply.precedes_answer();
     let answers: Vec<Reply> = replies.filter(is_answer).take(requests.len()).collect();
     drop(requested);
     agent.join().unwrap().unwrap();

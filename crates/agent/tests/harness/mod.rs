@@ -101,8 +101,8 @@ impl Agent {
     pub fn answer(&mut self) -> Option<Reply> {
         loop {
             match self.receive()? {
-                Reply::Progress { .. } => {}
                 Reply::File { file } => self.files.push(file),
+                on_the_way if on_the_way.precedes_answer() => {}
                 reply => return Some(reply),
             }
         }

@@ -1,4 +1,4 @@
-//! Who listens on a TCP port: `/proc/net/tcp` and `tcp6` have the sockets (Documentation/networking/proc_net_tcp.rst),
+//! Processes that listen on a TCP port: `/proc/net/tcp` and `tcp6` have the sockets (Documentation/networking/proc_net_tcp.rst),
 //! the files of a process say whose they are.
 
 use crate::tasks::{self, Pid};

@@ -1,4 +1,4 @@
-//! What is asked of the figures of a service, between two answers: a rate, a level, or a quantile.
+//! Queries to the figures of a service, between two answers: a rate, a level, or a quantile.
 
 use super::exposition::{Exposition, Labels, Sample, parse_series};
 use load::recording::samples_needed;

@@ -1,4 +1,4 @@
-//! Asks a service for its own figures, over HTTP.
+//! A service's own figures, asked for over HTTP.
 
 use super::exposition::Exposition;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What the kernel knows of the threads of a service: how long they ran and waited for a CPU, and how
+//! The kernel's figures of the threads of a service: how long they ran and waited for a CPU, and how
 //! often they changed.
 
 use collect::tasks::{self, Pid};

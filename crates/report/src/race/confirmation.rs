@@ -42,7 +42,7 @@ pub struct Elsewhere {
     /// Constraint on it: `not worse`, `>= 0.98`; none of a cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<String>,
-    /// Of a constraint `held`, `broken` or `open`; of a cost `worse`.
+    /// Outcome: of a constraint `held`, `broken` or `open`; of a cost `worse`.
     pub outcome: String,
     /// Metric of the arm over that of the baseline; none without a block.
     pub ratio: Option<f64>,

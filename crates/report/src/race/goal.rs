@@ -15,7 +15,7 @@ type Sign = (&'static str, fn(f64) -> Form);
 const OBJECTIVE: &str = "objective";
 const MUST_NOT_WORSEN: &str = "must-not-worsen";
 
-/// What a race is about.
+/// Goal of a race.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Goal {
     mix: Mix,

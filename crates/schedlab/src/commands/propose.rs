@@ -52,7 +52,7 @@ pub fn propose(args: &ProposeArgs) -> Result<ExitCode, CliError> {
     Ok(ruling_code(&ruling, &table))
 }
 
-/// Where and how the answer to a question is measured.
+/// Place and way in which the answer to a question is measured.
 pub struct Place<'a> {
     /// Results directory.
     pub dir: &'a Path,

@@ -81,11 +81,8 @@ fn converse(agent: &mut Child, requests: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Is the request answered by this line?
 fn is_final(line: &[u8]) -> bool {
-    let reply = serde_json::from_slice(line);
-    !matches!(
-        reply,
-        Ok(Reply::Progress { .. } | Reply::File { .. } | Reply::Kept { .. })
-    )
+    let reply: Result<Reply, _> = serde_json::from_slice(line);
+    !reply.is_ok_and(|reply| reply.precedes_answer())
 }
 
 /// The agent's end. What it leaves as orphans is reaped on the way.

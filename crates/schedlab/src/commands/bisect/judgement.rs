@@ -1,4 +1,4 @@
-//! What a comparison of two commits says of the tried one.
+//! Judgement of a commit by its comparison with another one.
 
 use git::Mark;
 use report::{Comparison, Table, Verdict};

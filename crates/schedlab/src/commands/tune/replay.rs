@@ -10,7 +10,7 @@ use report::recommend::Source;
 use results::ResultSet;
 use std::path::{Path, PathBuf};
 
-/// What became of a race that was made again.
+/// Outcome of a race that was made again.
 pub struct Replay {
     /// Directories of its results, below that of the race.
     pub results: Vec<PathBuf>,
