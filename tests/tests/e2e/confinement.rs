@@ -391,7 +391,7 @@ fn in_a_container_that_may_not_mount_a_guest_boots_and_the_report_says_what_is_m
     if !is_root() {
         return tests::skipped("only root has rights to lose");
     }
-    let _turn = beside_others();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let mut run = Command::new("setpriv");
     run.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]);

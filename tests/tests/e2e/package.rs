@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tests::{Bench, beside_others, expect_code, skipped, stderr, stdout};
+use tests::{Bench, expect_code, skipped, stderr, stdout, with_lock_of_runs};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -158,7 +158,8 @@ fn the_package_is_installed_used_and_removed_on_a_debian_that_has_nothing_else()
     let Some(package) = package(&bench) else {
         return;
     };
-    let _alone = beside_others();
+    // It runs in a Debian of its own, and has the lock of the kernel.
+    let _turn = with_lock_of_runs();
     let output = used_in_a_new_debian(&bench, &package);
     let said = stdout(&output) + &stderr(&output);
     if !said.contains("the new Debian is there") {
