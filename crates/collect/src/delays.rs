@@ -28,7 +28,8 @@ impl std::iter::Sum for Delays {
 }
 
 impl Delays {
-    pub(crate) fn count_since(self, earlier: Delays) -> Delays {
+    /// Times from an earlier reading of the same task on.
+    pub fn count_since(self, earlier: Delays) -> Delays {
         Delays {
             run_ns: self.run_ns.saturating_sub(earlier.run_ns),
             wait_ns: self.wait_ns.saturating_sub(earlier.wait_ns),

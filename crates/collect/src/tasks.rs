@@ -41,6 +41,11 @@ pub struct TaskStat {
 }
 
 impl TaskStat {
+    /// True unless it has ended. A zombie waits for its parent only.
+    pub fn is_running(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X')
+    }
+
     /// CPU time in user mode and in the kernel.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
@@ -226,10 +231,10 @@ pub fn read_environment(root: &Path, pid: Pid) -> Vec<u8> {
     doors::read::kernel_bytes(root.join(format!("proc/{pid}/environ"))).unwrap_or_default()
 }
 
-/// The processes that run. Zombies wait for their parent only.
+/// The processes that have not ended.
 pub fn filter_running(mut pids: Vec<Pid>) -> Vec<Pid> {
     let root = Path::new("/");
-    pids.retain(|pid| read_stat(root, *pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X')));
+    pids.retain(|pid| read_stat(root, *pid).is_some_and(|stat| stat.is_running()));
     pids
 }
 

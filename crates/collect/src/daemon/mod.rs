@@ -4,7 +4,7 @@
 mod ports;
 mod tree;
 
-use crate::tasks::{self, Pid, TaskStat};
+use crate::tasks::{self, Pid};
 use model::Daemon;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -70,14 +70,10 @@ fn own() -> Pid {
 
 /// A process that runs, with all that it started; none if it has ended.
 fn tree_of(root: &Path, pid: Pid) -> Vec<Pid> {
-    match tasks::read_stat(root, pid).is_some_and(|stat| runs(&stat)) {
+    match tasks::read_stat(root, pid).is_some_and(|stat| stat.is_running()) {
         true => tasks::process_tree(root, pid),
         false => Vec::new(),
     }
-}
-
-fn runs(stat: &TaskStat) -> bool {
-    !matches!(stat.state, 'Z' | 'X')
 }
 
 /// Processes with this name and all that they started, but those that schedlab itself started: a load
@@ -86,7 +82,8 @@ fn named(root: &Path, name: &str, ours: &BTreeSet<Pid>) -> Vec<Pid> {
     let all = tasks::list_processes(root).into_iter();
     let others = all.filter(|pid| !ours.contains(pid));
     let is_named = |pid: &Pid| {
-        tasks::read_stat(root, *pid).is_some_and(|stat| runs(&stat) && stat.command == short(name))
+        tasks::read_stat(root, *pid)
+            .is_some_and(|stat| stat.is_running() && stat.command == short(name))
     };
     let named: Vec<Pid> = others.filter(is_named).collect();
     named

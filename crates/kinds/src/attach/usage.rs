@@ -1,8 +1,9 @@
 //! The kernel's figures of the threads of a service: how long they ran and waited for a CPU, and how
 //! often they changed.
 
+use collect::daemon;
+use collect::delays::{self, Delays};
 use collect::tasks::{self, Pid};
-use collect::{daemon, delays};
 use model::{Better, Daemon, MetricDef};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,30 +44,24 @@ pub const METRICS: [MetricDef; 5] = [WAIT_PER_RUN, WAITING, CPU, SWITCHES, MIGRA
 /// Counts of one thread since it began.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
-    run_ns: u64,
-    wait_ns: u64,
-    runs: u64,
+    delays: Delays,
     switches: u64,
     migrations: Option<u64>,
 }
 
 impl Counts {
     fn read(root: &Path, pid: Pid, tid: Pid) -> Option<Self> {
-        let delays = delays::read(root, pid, tid)?;
         let switches = tasks::read_switches(root, pid, tid)?;
         Some(Counts {
-            run_ns: delays.run_ns,
-            wait_ns: delays.wait_ns,
-            runs: delays.timeslices,
+            delays: delays::read(root, pid, tid)?,
             switches: switches.voluntary + switches.involuntary,
             migrations: tasks::read_migrations(root, pid, tid),
         })
     }
 
     fn add_since(&mut self, earlier: Counts, now: Counts) {
-        self.run_ns += now.run_ns.saturating_sub(earlier.run_ns);
-        self.wait_ns += now.wait_ns.saturating_sub(earlier.wait_ns);
-        self.runs += now.runs.saturating_sub(earlier.runs);
+        let since = now.delays.count_since(earlier.delays);
+        self.delays = [self.delays, since].into_iter().sum();
         self.switches += now.switches.saturating_sub(earlier.switches);
         if let Some(moves) = now.migrations {
             let since = moves.saturating_sub(earlier.migrations.unwrap_or(0));
@@ -118,11 +113,13 @@ impl Reading {
         let ns = self.at.duration_since(earlier.at).as_nanos().max(1) as f64;
         let per_sec = |count: u64| 1e9 * count as f64 / ns;
         let percent = |time_ns: u64| 100.0 * time_ns as f64 / ns;
-        let mean = (sum.runs > 0).then(|| sum.wait_ns as f64 / sum.runs as f64);
+        let delays = sum.delays;
+        let mean =
+            (delays.timeslices > 0).then(|| delays.wait_ns as f64 / delays.timeslices as f64);
         let values = [
             mean,
-            Some(percent(sum.wait_ns)),
-            Some(percent(sum.run_ns)),
+            Some(percent(delays.wait_ns)),
+            Some(percent(delays.run_ns)),
             Some(per_sec(sum.switches)),
             sum.migrations.map(per_sec),
         ];
