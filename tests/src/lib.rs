@@ -7,18 +7,17 @@ mod machine;
 mod slurm;
 mod sshd;
 mod terminal;
+mod turn;
 
 pub use machine::Machine;
 pub use slurm::Cluster;
 pub use sshd::Sshd;
 pub use terminal::Terminal;
+pub use turn::{Turn, alone, beside_others, with_lock_of_runs};
 
-use std::cell::Cell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
 
 /// The schedlab binary that this `cargo test` built, beside the test's own.
 pub fn schedlab() -> PathBuf {
@@ -116,81 +115,6 @@ pub fn write_program(path: &Path, contents: impl AsRef<[u8]>) {
     assert!(shell.wait().expect("the shell ends").success());
 }
 
-static MACHINE: RwLock<()> = RwLock::new(());
-/// Held by the one test that may use schedlab's lock of the machine beside others.
-static LOCK_OF_RUNS: Mutex<()> = Mutex::new(());
-
-thread_local! {
-    /// True while no other test uses schedlab's lock of the machine.
-    static HAS_LOCK_OF_RUNS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// A turn of the machine, until it is dropped. Its seconds go to the file that SCHEDLAB_TURNS names.
-#[derive(Debug)]
-pub struct Turn {
-    machine: Guard,
-    began: Instant,
-}
-
-#[derive(Debug)]
-enum Guard {
-    Alone(#[expect(dead_code, reason = "it is held")] RwLockWriteGuard<'static, ()>),
-    WithLockOfRuns(
-        #[expect(dead_code, reason = "it is held")] RwLockReadGuard<'static, ()>,
-        #[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>,
-    ),
-    Beside(#[expect(dead_code, reason = "it is held")] RwLockReadGuard<'static, ()>),
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        HAS_LOCK_OF_RUNS.set(false);
-        let how = match self.machine {
-            Guard::Alone(_) => "alone",
-            Guard::WithLockOfRuns(..) => "with lock",
-            Guard::Beside(_) => "beside others",
-        };
-        let thread = std::thread::current();
-        let test = thread.name().unwrap_or("a thread of a test");
-        let seconds = self.began.elapsed().as_secs();
-        add_line("SCHEDLAB_TURNS", &format!("{seconds:4} s  {how}  {test}\n"));
-    }
-}
-
-/// The machine for a test that judges times or shares of CPUs, or looks at all that a run changes: no other
-/// test that runs experiments is there.
-pub fn alone() -> Turn {
-    let machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-    HAS_LOCK_OF_RUNS.set(true);
-    Turn {
-        machine: Guard::Alone(machine),
-        began: Instant::now(),
-    }
-}
-
-/// The machine for a test that judges no time, but needs what a kernel has once: schedlab's lock of the
-/// machine, a tunable, a daemon, a port. Only one such test runs at once, beside those of [`beside_others`].
-pub fn with_lock_of_runs() -> Turn {
-    let lock = LOCK_OF_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
-    let machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-    HAS_LOCK_OF_RUNS.set(true);
-    Turn {
-        machine: Guard::WithLockOfRuns(machine, lock),
-        began: Instant::now(),
-    }
-}
-
-/// The machine for a test that runs experiments and judges no time, in guests or with figures that a command
-/// only prints: several such tests run at once. A [`Bench`] has a lock of its own unless its test is
-/// [`alone`] or [`with_lock_of_runs`].
-pub fn beside_others() -> Turn {
-    let machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-    Turn {
-        machine: Guard::Beside(machine),
-        began: Instant::now(),
-    }
-}
-
 /// schedlab with its own state directory, so that tests never meet a user's journal.
 #[derive(Debug)]
 pub struct Bench {
@@ -204,7 +128,7 @@ impl Default for Bench {
     fn default() -> Self {
         Bench {
             dir: tempfile::tempdir().expect("a temporary directory"),
-            lock: (!HAS_LOCK_OF_RUNS.get())
+            lock: (!turn::has_lock_of_runs())
                 .then(|| tempfile::tempdir().expect("a temporary directory")),
         }
     }
@@ -246,7 +170,7 @@ impl Bench {
 
     /// Output of `schedlab ARGS…`, whatever its exit code.
     pub fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().expect("schedlab starts")
+        turn::with_turn_of_command(|| self.command(args).output().expect("schedlab starts"))
     }
 
     /// Write an experiment file and give its path.

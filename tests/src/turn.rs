@@ -1,0 +1,180 @@
+//! Turns of the machine: which tests run at the same time.
+//!
+//! `make test` gives the harness many threads, most of which wait here. A test that needs the machine for
+//! itself goes when no other test waits for its turn, so that the machine is emptied for such tests once
+//! and not for each of them.
+
+use crate::add_line;
+use std::cell::Cell;
+use std::num::NonZero;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Alone,
+    WithLockOfRuns,
+    Beside,
+    /// One command of a test that has no turn.
+    Command,
+}
+
+/// Who has a turn, and who waits for one.
+#[derive(Debug)]
+struct Machine {
+    is_taken: bool,
+    has_lock_of_runs: bool,
+    beside: usize,
+    commands: usize,
+    waiting: usize,
+}
+
+static MACHINE: Mutex<Machine> = Mutex::new(Machine {
+    is_taken: false,
+    has_lock_of_runs: false,
+    beside: 0,
+    commands: 0,
+    waiting: 0,
+});
+static CHANGED: Condvar = Condvar::new();
+
+thread_local! {
+    /// Turn of the test on this thread.
+    static OWN: Cell<Option<Kind>> = const { Cell::new(None) };
+}
+
+fn machine() -> MutexGuard<'static, Machine> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tests that run experiments at once, beside the one that has schedlab's lock: much of their time they wait
+/// for a guest.
+fn most_beside() -> usize {
+    available_parallelism().map_or(2, NonZero::get) + 1
+}
+
+impl Machine {
+    fn admits(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Alone => {
+                let others = self.beside + self.commands + self.waiting;
+                !self.is_taken && !self.has_lock_of_runs && others == 0
+            }
+            Kind::WithLockOfRuns => !self.is_taken && !self.has_lock_of_runs,
+            Kind::Beside => !self.is_taken && self.beside < most_beside(),
+            // Also while another thread of its own test has the machine alone.
+            Kind::Command => self.commands < most_beside(),
+        }
+    }
+
+    fn note(&mut self, kind: Kind, begins: bool) {
+        let counted = match kind {
+            Kind::Alone => return self.is_taken = begins,
+            Kind::WithLockOfRuns => return self.has_lock_of_runs = begins,
+            Kind::Beside => &mut self.beside,
+            Kind::Command => &mut self.commands,
+        };
+        *counted = if begins { *counted + 1 } else { *counted - 1 };
+    }
+}
+
+fn wait_for(kind: Kind) {
+    let mut machine = machine();
+    let waits_openly = kind != Kind::Alone;
+    machine.waiting += usize::from(waits_openly);
+    let mut machine = CHANGED
+        .wait_while(machine, |machine| !machine.admits(kind))
+        .unwrap_or_else(PoisonError::into_inner);
+    machine.waiting -= usize::from(waits_openly);
+    machine.note(kind, true);
+}
+
+fn give_back(kind: Kind) {
+    machine().note(kind, false);
+    CHANGED.notify_all();
+}
+
+/// A turn of the machine, until it is dropped. Its seconds go to the file that SCHEDLAB_TURNS names.
+#[derive(Debug)]
+pub struct Turn {
+    kind: Kind,
+    began: Instant,
+}
+
+impl Turn {
+    #[track_caller]
+    fn take(kind: Kind) -> Turn {
+        assert_eq!(OWN.get(), None, "a test has one turn at a time");
+        wait_for(kind);
+        OWN.set(Some(kind));
+        Turn {
+            kind,
+            began: Instant::now(),
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        OWN.set(None);
+        give_back(self.kind);
+        let how = match self.kind {
+            Kind::Alone => "alone",
+            Kind::WithLockOfRuns => "with lock",
+            Kind::Beside | Kind::Command => "beside others",
+        };
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a thread of a test");
+        let seconds = self.began.elapsed().as_secs();
+        add_line("SCHEDLAB_TURNS", &format!("{seconds:4} s  {how}  {test}\n"));
+    }
+}
+
+/// The machine for a test that judges times or shares of CPUs, or looks at all that a run changes: no other
+/// test that runs experiments is there.
+#[track_caller]
+pub fn alone() -> Turn {
+    Turn::take(Kind::Alone)
+}
+
+/// The machine for a test that judges no time, but needs what a kernel has once: schedlab's lock of the
+/// machine, a tunable, a daemon, a port. Only one such test runs at once, beside those of [`beside_others`].
+#[track_caller]
+pub fn with_lock_of_runs() -> Turn {
+    Turn::take(Kind::WithLockOfRuns)
+}
+
+/// The machine for a test that runs experiments and judges no time, in guests or with figures that a command
+/// only prints: several such tests run at once. A [`crate::Bench`] has a lock of its own unless its test is
+/// [`alone`] or [`with_lock_of_runs`].
+#[track_caller]
+pub fn beside_others() -> Turn {
+    Turn::take(Kind::Beside)
+}
+
+/// True while no other test uses schedlab's lock of the machine.
+pub(crate) fn has_lock_of_runs() -> bool {
+    matches!(OWN.get(), Some(Kind::Alone | Kind::WithLockOfRuns))
+}
+
+/// Runs one command of a test. Without a turn of the test it waits until few others run.
+pub(crate) fn with_turn_of_command<T>(run: impl FnOnce() -> T) -> T {
+    if OWN.get().is_some() {
+        return run();
+    }
+    wait_for(Kind::Command);
+    // A command that does not start panics; the next one does not wait for it.
+    let given_back = GivenBack;
+    let ran = run();
+    drop(given_back);
+    ran
+}
+
+struct GivenBack;
+
+impl Drop for GivenBack {
+    fn drop(&mut self) {
+        give_back(Kind::Command);
+    }
+}
