@@ -122,11 +122,14 @@ pub struct Bench {
     pub dir: tempfile::TempDir,
     /// Place of the lock of its runs, where that is not the one of the machine.
     lock: Option<tempfile::TempDir>,
+    /// The place of the test among those without a turn.
+    _commands: Option<turn::Commands>,
 }
 
 impl Default for Bench {
     fn default() -> Self {
         Bench {
+            _commands: turn::Commands::wait_for_few(),
             dir: tempfile::tempdir().expect("a temporary directory"),
             lock: (!turn::has_lock_of_runs())
                 .then(|| tempfile::tempdir().expect("a temporary directory")),
@@ -170,7 +173,7 @@ impl Bench {
 
     /// Output of `schedlab ARGS…`, whatever its exit code.
     pub fn run(&self, args: &[&str]) -> Output {
-        turn::with_turn_of_command(|| self.command(args).output().expect("schedlab starts"))
+        self.command(args).output().expect("schedlab starts")
     }
 
     /// Write an experiment file and give its path.

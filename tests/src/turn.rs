@@ -16,8 +16,8 @@ enum Kind {
     Alone,
     WithLockOfRuns,
     Beside,
-    /// One command of a test that has no turn.
-    Command,
+    /// Commands of a test that has no turn.
+    Commands,
 }
 
 /// Who has a turn, and who waits for one.
@@ -64,7 +64,7 @@ impl Machine {
             Kind::WithLockOfRuns => !self.is_taken && !self.has_lock_of_runs,
             Kind::Beside => !self.is_taken && self.beside < most_beside(),
             // Also while another thread of its own test has the machine alone.
-            Kind::Command => self.commands < most_beside(),
+            Kind::Commands => self.commands < most_beside(),
         }
     }
 
@@ -73,7 +73,7 @@ impl Machine {
             Kind::Alone => return self.is_taken = begins,
             Kind::WithLockOfRuns => return self.has_lock_of_runs = begins,
             Kind::Beside => &mut self.beside,
-            Kind::Command => &mut self.commands,
+            Kind::Commands => &mut self.commands,
         };
         *counted = if begins { *counted + 1 } else { *counted - 1 };
     }
@@ -105,6 +105,11 @@ pub struct Turn {
 impl Turn {
     #[track_caller]
     fn take(kind: Kind) -> Turn {
+        if OWN.get() == Some(Kind::Commands) {
+            // Its turn takes their place.
+            give_back(Kind::Commands);
+            OWN.set(None);
+        }
         assert_eq!(OWN.get(), None, "a test has one turn at a time");
         wait_for(kind);
         OWN.set(Some(kind));
@@ -122,7 +127,7 @@ impl Drop for Turn {
         let how = match self.kind {
             Kind::Alone => "alone",
             Kind::WithLockOfRuns => "with lock",
-            Kind::Beside | Kind::Command => "beside others",
+            Kind::Beside | Kind::Commands => "beside others",
         };
         let thread = std::thread::current();
         let test = thread.name().unwrap_or("a thread of a test");
@@ -158,23 +163,28 @@ pub(crate) fn has_lock_of_runs() -> bool {
     matches!(OWN.get(), Some(Kind::Alone | Kind::WithLockOfRuns))
 }
 
-/// Runs one command of a test. Without a turn of the test it waits until few others run.
-pub(crate) fn with_turn_of_command<T>(run: impl FnOnce() -> T) -> T {
-    if OWN.get().is_some() {
-        return run();
+/// Commands of a test that has no turn: few such tests run at once. It ends with the bench of the test, or
+/// where the test takes a turn.
+#[derive(Debug)]
+pub(crate) struct Commands(());
+
+impl Commands {
+    /// `None` for a test that has a turn, or another bench.
+    pub fn wait_for_few() -> Option<Commands> {
+        if OWN.get().is_some() {
+            return None;
+        }
+        wait_for(Kind::Commands);
+        OWN.set(Some(Kind::Commands));
+        Some(Commands(()))
     }
-    wait_for(Kind::Command);
-    // A command that does not start panics; the next one does not wait for it.
-    let given_back = GivenBack;
-    let ran = run();
-    drop(given_back);
-    ran
 }
 
-struct GivenBack;
-
-impl Drop for GivenBack {
+impl Drop for Commands {
     fn drop(&mut self) {
-        give_back(Kind::Command);
+        if OWN.get() == Some(Kind::Commands) {
+            give_back(Kind::Commands);
+            OWN.set(None);
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
-use tests::{Bench, expect_code, python_or_skip, stderr, stdout, with_lock_of_runs};
+use tests::{Bench, beside_others, expect_code, python_or_skip, stderr, stdout};
 
 #[test]
 fn an_arm_that_names_another_scheduler_than_the_kernels_own_is_refused() {
@@ -84,7 +84,7 @@ fn arms_of_a_command_whose_work_a_daemon_does_are_never_called_the_same() {
     if !python_or_skip() {
         return;
     }
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     let place = bench.dir.path().display().to_string();
     let listener = UnixListener::bind(bench.path("daemon")).unwrap();

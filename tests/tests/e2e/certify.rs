@@ -5,7 +5,7 @@
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;
-use tests::{Bench, beside_others, expect_code, stderr, stdout, with_lock_of_runs};
+use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 const QUICK: &str = r#"
 name = "quick"
@@ -27,7 +27,7 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn a_certificate_compares_the_baseline_with_its_copies_and_nothing_else() {
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file("quick.toml", QUICK);
     let args = [
@@ -90,7 +90,7 @@ fn a_certificate_needs_an_experiment() {
 
 #[test]
 fn a_pilot_says_what_the_budget_will_show_and_can_be_asked_again() {
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file("quick.toml", QUICK);
     let plan = [

@@ -8,7 +8,7 @@ use model::TrialState;
 use results::ResultSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tests::{Bench, beside_others, expect_code, stderr, stdout, with_lock_of_runs};
+use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
 [[arm]]
@@ -122,7 +122,7 @@ fn real_gatling_is_measured_by_its_requests_and_its_page_is_kept() {
     if !can_run() {
         return;
     }
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     let (state, dir, results) = trial(&bench, "default", "default", 0);
     assert_eq!(state, TrialState::Ok);
@@ -182,7 +182,7 @@ fn a_simulation_of_ones_own_is_measured_by_gatlings_own_log() {
     if !can_run() || !tests::python_or_skip() {
         return;
     }
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     let (state, dir, results) = run(&bench, &own(&bench), 0);
     assert_eq!(state, TrialState::Ok);

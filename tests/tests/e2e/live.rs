@@ -75,14 +75,29 @@ fn a_run_is_followed_by_lines_of_json_until_its_end() {
 }
 
 #[test]
-fn figures_of_a_trial_that_runs_are_seen_and_kept_nowhere() {
+fn a_native_load_tells_its_latencies_while_it_runs() {
     let _turn = beside_others();
     let bench = Bench::default();
-    let burn = "timeout 2.6 sh -c 'while :; do :; done'; true";
-    let mut words = run_words("1", &["-q"]);
-    words.truncate(words.len() - 2);
-    words.extend(["sh", "-c", burn]);
-    let mut run = bench.command(&words).spawn().expect("schedlab starts");
+    let words = "run -w wakeup:1 --duration 3s -a default -a nice=5 -o run --max-blocks 1 -q";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let paces = watch_paces(&bench, &words);
+    let latencies = paces.iter().map(|pace| &pace["latencies"]);
+    let told: Vec<&Value> = latencies.filter(|told| !told.is_null()).collect();
+    assert!(told.len() >= 2, "each trial tells: {paces:?}");
+    for told in told {
+        let of = |log: &str, what: &str| told[log][what].as_u64().expect("a number");
+        // A request needs a wake-up, and takes longer.
+        assert!(of("request", "count") > 0, "{told}");
+        assert!(of("wakeup", "count") > 0, "{told}");
+        let mean = |log| of(log, "sum_ns") / of(log, "count");
+        assert!(mean("request") > 100_000, "one works for that long: {told}");
+        assert!(mean("request") < 3_000_000_000, "{told}");
+    }
+}
+
+/// All figures of its trials that somebody who watches such a run into `run` sees. The last scene has none.
+fn watch_paces(bench: &Bench, words: &[&str]) -> Vec<Value> {
+    let mut run = bench.command(words).spawn().expect("schedlab starts");
     while !bench.path("run/manifest.json").exists() {
         let ended = run.try_wait().expect("it is asked");
         assert!(ended.is_none(), "it has ended without results");
@@ -102,6 +117,18 @@ fn figures_of_a_trial_that_runs_are_seen_and_kept_nowhere() {
     );
     paces.retain(|pace| !pace.is_null());
     paces.dedup();
+    paces
+}
+
+#[test]
+fn figures_of_a_trial_that_runs_are_seen_and_kept_nowhere() {
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let burn = "timeout 2.6 sh -c 'while :; do :; done'; true";
+    let mut words = run_words("1", &["-q"]);
+    words.truncate(words.len() - 2);
+    words.extend(["sh", "-c", burn]);
+    let paces = watch_paces(&bench, &words);
     if !fs::exists("/proc/self/schedstat").expect("it is asked") {
         return tests::skipped("this kernel has no schedstat of tasks");
     }

@@ -6,7 +6,7 @@ use model::{TrialResult, TrialState};
 use results::ResultSet;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tests::{Bench, expect_code, stderr, stdout, with_lock_of_runs};
+use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
 [[arm]]
@@ -112,7 +112,7 @@ fn every_kind_has_its_share_its_figures_and_the_values_that_were_taken() {
     if !tests::python_or_skip() {
         return;
     }
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     let (result, dir) = trial(&bench, "default", "default", 0);
     assert_eq!(result.state, TrialState::Ok);
@@ -155,7 +155,7 @@ fn requests_with_another_answer_than_the_right_one_fail_and_are_named() {
     if !tests::python_or_skip() {
         return;
     }
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     let broken = "path = \"/broken\"\nexpect = { status = 200 }";
     let right = "path = \"/notes/{note}\"\nexpect = { status = 200, json = \"$.text\" }";
@@ -187,7 +187,7 @@ fn a_set_up_that_fails_and_a_service_that_dies_fail_the_trial_with_their_words()
     if !tests::python_or_skip() {
         return;
     }
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let said = failure("status = 201 }\ntake", "status = 200 }\ntake");
     let words = "set-up, `Prepare` (1 of 10): status 201, expected status 200: {\"id\": 1";
     assert!(said.contains(words), "{said}");

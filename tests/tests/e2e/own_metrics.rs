@@ -7,7 +7,7 @@
 use model::TrialState;
 use results::ResultSet;
 use std::process::Command;
-use tests::{Bench, beside_others, expect_code, skipped, stderr, stdout, with_lock_of_runs};
+use tests::{Bench, beside_others, expect_code, skipped, stderr, stdout};
 
 const FILE: &str = r#"
 [[arm]]
@@ -148,7 +148,7 @@ fn figure_of(program: &str, metric: &str, command: &[&str]) -> Option<Vec<f64>> 
 
 #[test]
 fn real_programs_have_figures_of_their_own() {
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     for (program, metric, command) in [
         (
             "stress-ng",

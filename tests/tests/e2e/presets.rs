@@ -6,7 +6,7 @@
 use model::TrialState;
 use results::ResultSet;
 use std::path::PathBuf;
-use tests::{Bench, expect_code, skipped, with_lock_of_runs};
+use tests::{Bench, beside_others, expect_code, skipped, with_lock_of_runs};
 
 /// One file: the program that it needs, what makes it short, and the metrics that must come out.
 struct Preset {
@@ -132,10 +132,26 @@ fn measured(name: &str, text: &str) -> ResultSet {
     results
 }
 
+/// A tunable is one for the whole machine.
+fn turns_a_tunable(preset: &Preset) -> bool {
+    shortened(preset.file, preset.shorter).contains("tunables")
+}
+
 #[test]
 fn every_preset_measures_its_metrics_with_the_real_program() {
+    let _turn = beside_others();
+    expect_figures(PRESETS.iter().filter(|preset| !turns_a_tunable(preset)));
+}
+
+#[test]
+fn presets_that_turn_a_tunable_measure_their_metrics_with_the_real_program() {
     let _turn = with_lock_of_runs();
-    for preset in PRESETS {
+    expect_figures(PRESETS.iter().filter(|preset| turns_a_tunable(preset)));
+}
+
+/// Each has a figure of each metric for each arm.
+fn expect_figures<'a>(presets: impl Iterator<Item = &'a Preset>) {
+    for preset in presets {
         let Preset { file, program, .. } = preset;
         if tests::program(program).is_none() {
             skipped(format!("{file}.toml: {program} is not installed"));

@@ -30,7 +30,7 @@ fn json(bench: &Bench, dir: &str) -> Value {
 
 #[test]
 fn a_command_is_compared_under_two_policies_and_all_reports_can_be_made_again() {
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     let output = run_short(
         &bench,
@@ -169,7 +169,7 @@ fn a_regression_has_its_own_exit_code_only_when_asked_for() {
 
 #[test]
 fn an_interrupted_run_ends_in_order_and_resume_completes_it() {
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     let args = [
         "run",
@@ -428,7 +428,7 @@ fn the_newest_run_is_taken_where_none_is_named() {
 
 #[test]
 fn a_run_of_the_command_line_leaves_a_file_that_repeats_it() {
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     let words = [
         "run",
@@ -464,7 +464,7 @@ fn a_run_of_the_command_line_leaves_a_file_that_repeats_it() {
 
 #[test]
 fn a_run_waits_for_another_one_where_that_is_asked_for() {
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
     fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
         let words = ["run", "-q", "-a", "default", "--max-blocks", "1", "-o"];

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use serde_json::Value;
-use tests::{Bench, beside_others, expect_code, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, stderr, stdout};
 
 /// Sleeps longer the farther N is from 6, and as without it at 1; `kill` ends it.
 const WORK: &str =
@@ -31,6 +31,46 @@ fn tune(bench: &Bench, more: &[&str]) -> std::process::Output {
     words.extend(more);
     words.extend(["--", "sh", "-c", WORK]);
     bench.run(&words)
+}
+
+#[test]
+#[ignore = "a minute and a half, in make test-long"]
+fn a_winner_is_measured_at_half_and_at_twice_the_load() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let words = "tune --vary nice=0,1 -a handicap=100% -w wakeup:2 --duration 500ms --budget 80s -o race --quiet \
+                 --format json";
+    let output = bench.run(&words.split_whitespace().collect::<Vec<_>>());
+    expect_code(&output, 0);
+    let answer: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(answer["advice"], "winner", "{answer}");
+    let others = answer["other_loads"].as_array().expect("a list");
+    let cells: Vec<&Value> = others.iter().map(|at| &at["cells"][0]).collect();
+    assert_eq!(cells, ["wakeup 1", "wakeup 4"], "{answer}");
+    for at in others {
+        assert!(
+            at["ratio"].as_f64() > Some(1.0),
+            "half the work is ahead: {at}"
+        );
+        assert!(at["blocks"].as_u64() > Some(0), "{at}");
+    }
+    let verified = bench.run(&["verify", "race"]);
+    expect_code(&verified, 0);
+    assert!(stdout(&verified).contains("race/neighbours/more: "));
+    // What somebody writes into the state is found.
+    let state = std::fs::read_to_string(bench.path("race/tune.json")).expect("the state");
+    let at = state.find("\"neighbours\"").expect("they are there");
+    let (before, after) = state.split_at(at);
+    let changed = after.replacen("\"blocks\": ", "\"blocks\": 1", 1);
+    assert_ne!(changed, after, "{after}");
+    std::fs::write(bench.path("race/tune.json"), before.to_owned() + &changed).expect("written");
+    let verified = bench.run(&["verify", "race"]);
+    expect_code(&verified, 1);
+    assert!(
+        stdout(&verified).contains("at other loads nice="),
+        "{}",
+        stdout(&verified)
+    );
 }
 
 #[test]
