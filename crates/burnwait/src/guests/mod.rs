@@ -28,6 +28,9 @@ use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running, Scheduler};
 
 /// Name of the domain that has the toolstack.
 const DOM0: &str = "Domain-0";
+/// Readings of CPU times end within one such part of the window after its begin and its end: a guest goes
+/// soon after its window.
+const MOST_DELAY_PART: u64 = 2;
 /// With write protection of the kernel's code comes a check of all its pages, a tenth of the boot where
 /// CPUs are emulated.
 const ARGUMENTS: &str = "console=hvc0 quiet panic=-1 nokaslr cryptomgr.notests rodata=off";
@@ -279,12 +282,18 @@ struct Used {
 }
 
 impl Used {
+    /// CPU seconds of a domain between the readings; one that is in only one of them used none that is known.
     fn of(&self, guest: &str) -> f64 {
+        self.of_listed(guest).unwrap_or_default()
+    }
+
+    /// `None` where a reading does not have the domain.
+    fn of_listed(&self, guest: &str) -> Option<f64> {
         let at = |all: &[Running]| {
             let found = all.iter().find(|running| running.name == guest);
-            found.map_or(0.0, |running| running.cpu_seconds)
+            found.map(|running| running.cpu_seconds)
         };
-        at(&self.after) - at(&self.before)
+        Some(at(&self.after)? - at(&self.before)?)
     }
 
     /// Domains in the pool that are neither workers nor dom0, with their CPU time in seconds. Dom0 runs
@@ -491,16 +500,39 @@ impl Attended {
 }
 
 fn used(timing: Timing) -> Result<Used, String> {
-    let read = || Running::list_all().map_err(|e| e.to_string());
-    sys::sleep_until(timing.window.begin_ns);
-    let (from, before) = (Instant::now(), read()?);
-    sys::sleep_until(timing.window.end_ns);
-    let (to, after) = (Instant::now(), read()?);
+    let window = timing.window;
+    let read_at = |at_ns: u64| {
+        sys::sleep_until(at_ns);
+        let begun = Instant::now();
+        let all = Running::list_all().map_err(|e| e.to_string())?;
+        check_delay(
+            sys::now_ns().saturating_sub(at_ns),
+            window.end_ns - window.begin_ns,
+        )?;
+        Ok::<_, String>((begun, all))
+    };
+    let (from, before) = read_at(window.begin_ns)?;
+    let (to, after) = read_at(window.end_ns)?;
     Ok(Used {
         before,
         after,
         seconds: (to - from).as_secs_f64(),
     })
+}
+
+/// Refuses readings of CPU times that are not those of the window: the guests stop soon after it.
+fn check_delay(delay_ns: u64, window_ns: u64) -> Result<(), String> {
+    if delay_ns <= window_ns / MOST_DELAY_PART {
+        return Ok(());
+    }
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    Err(format!(
+        "`xl list` told the CPU times of the guests {:.1} s after the begin or the end of a window of {:.1} s, \
+         so that they are not those of the window; give the first domain a CPU of its own, or use a longer \
+         duration",
+        seconds(delay_ns),
+        seconds(window_ns)
+    ))
 }
 
 /// Records in the order in which the guests were made, and what was seen of these.
@@ -520,7 +552,9 @@ fn put_together(
         let (weight, cap) = weights.weight_and_cap(&one.name);
         guests.push(OfGuest {
             cap,
-            cpu_seconds: used.of(&one.name),
+            cpu_seconds: used
+                .of_listed(&one.name)
+                .ok_or_else(|| format!("`xl list` has no guest {} in the window", one.name))?,
             steal_ns: one.report.steal_ns,
             clock_ns: one.clock.wrong_ns,
             name: one.name,
@@ -580,6 +614,26 @@ mod tests {
             seconds: 5.0,
         };
         assert_eq!(used.others("tests"), [("database", 6.0)]);
+    }
+
+    #[test]
+    fn cpu_times_that_are_told_late_are_no_figures_of_the_window() {
+        let ms = 1_000_000;
+        assert_eq!(check_delay(2_000 * ms, 4_000 * ms), Ok(()));
+        let refused = check_delay(2_001 * ms, 4_000 * ms).unwrap_err();
+        assert!(refused.contains("2.0 s after"), "{refused}");
+        let running = Running {
+            name: "ended".to_owned(),
+            state: "r-----".to_owned(),
+            cpu_seconds: 5.0,
+            pool: "tests".to_owned(),
+        };
+        let used = Used {
+            before: vec![running],
+            after: Vec::new(),
+            seconds: 4.0,
+        };
+        assert_eq!(used.of_listed("ended"), None);
     }
 
     #[test]
