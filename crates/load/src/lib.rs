@@ -24,6 +24,7 @@ pub mod pacing;
 pub mod params;
 pub mod phase;
 pub mod program;
+mod progress;
 pub mod recording;
 pub mod registry;
 mod reread;
@@ -45,6 +46,7 @@ pub use kind::{
 pub use native::native_main;
 pub use params::{Params, Work};
 pub use phase::{NativeError, Phases};
+pub use progress::{PROGRESS, read_progress};
 pub use reread::{Printed, read_again};
 pub use sys::{allowed_cpus, keep_to};
 pub use turn_values::TurnFigures;

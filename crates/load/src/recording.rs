@@ -5,6 +5,7 @@
 //! was finished inside the window, in the interval in which it was finished.
 
 use crate::late::{Late, LateLog};
+use crate::progress::Teller;
 use crate::stalls::Stalls;
 use crate::sys;
 use crate::turn_values::ByTurn;
@@ -57,6 +58,8 @@ pub struct Recorder {
     late: Option<Late>,
     /// Values by turn, where arms take turns; then the intervals stay empty.
     by_turn: Option<ByTurn>,
+    /// Tells those who watch, where the log has a name.
+    teller: Option<Teller>,
 }
 
 impl Recorder {
@@ -78,6 +81,7 @@ impl Recorder {
             worst: None,
             late: None,
             by_turn: None,
+            teller: None,
         })
     }
 
@@ -94,8 +98,9 @@ impl Recorder {
         self
     }
 
-    /// Watches the worst value, if that of this log is wanted, and those beyond a bound.
+    /// Watches the worst value, if that of this log is wanted, and those beyond a bound, and tells how far it is.
     pub fn watched_as(mut self, log: &str, at: At) -> Self {
+        self.teller = Teller::open(log);
         self.worst = worst::is_watched(log).then_some((at, Worst::default()));
         self.late = Late::of_log(log);
         self
@@ -148,6 +153,9 @@ impl Recorder {
     pub fn record(&mut self, at_ns: u64, value_ns: u64) {
         if !self.window.contains(at_ns) {
             return;
+        }
+        if let Some(teller) = &mut self.teller {
+            teller.add(at_ns, value_ns);
         }
         if let Some(by_turn) = &mut self.by_turn {
             return by_turn.record(at_ns - self.window.begin_ns, value_ns);

@@ -15,9 +15,13 @@ pub fn kops_in(counts: &File) -> std::io::Result<u64> {
     let numbers = counts.metadata()?.len() / NUMBER_BYTES;
     let mut sum = 0_u64;
     for number in 0..numbers {
-        let mut bytes = [0; size_of::<u64>()];
-        counts.read_exact_at(&mut bytes, number * NUMBER_BYTES)?;
-        sum = sum.wrapping_add(u64::from_ne_bytes(bytes));
+        sum = sum.wrapping_add(read_number(counts, number * NUMBER_BYTES)?);
     }
     Ok(sum)
+}
+
+pub(crate) fn read_number(file: &File, place: u64) -> std::io::Result<u64> {
+    let mut bytes = [0; size_of::<u64>()];
+    file.read_exact_at(&mut bytes, place)?;
+    Ok(u64::from_ne_bytes(bytes))
 }

@@ -53,7 +53,7 @@ pub use message::{
 };
 pub use metric::{Better, Measurement, MetricDef, Own, Quote, Scale};
 pub use nearest::{find_nearest, slip_of};
-pub use pace::Pace;
+pub use pace::{Latencies, Pace};
 pub use preflight::{Check, CheckState};
 pub use problem::{Problem, Severity, Warning};
 pub use program::{Program, Task};

@@ -19,8 +19,35 @@ pub struct Pace {
     /// Counters of the sched_ext scheduler that have grown, by the kernel's names without `SCX_EV_`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sched_ext: BTreeMap<String, u64>,
+    /// Latencies of the load that ended, by the names of their logs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub latencies: BTreeMap<String, Latencies>,
     /// CPU time that it took to read all this.
     pub cost_ns: u64,
+}
+
+/// Number of latencies, and their sum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Number of requests, wake-ups or the like.
+    pub count: u64,
+    /// Sum of their latencies.
+    pub sum_ns: u64,
+}
+
+impl Latencies {
+    /// Mean latency; none without one.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
+    }
+
+    /// What came since an earlier look.
+    pub fn count_since(&self, earlier: Latencies) -> Latencies {
+        Latencies {
+            count: self.count.saturating_sub(earlier.count),
+            sum_ns: self.sum_ns.saturating_sub(earlier.sum_ns),
+        }
+    }
 }
 
 impl Pace {

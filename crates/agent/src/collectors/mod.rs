@@ -11,6 +11,7 @@ mod distances;
 mod energy;
 pub mod events;
 mod hardware;
+mod memory_files;
 mod pace;
 pub mod rare;
 mod runqueue;

@@ -4,10 +4,13 @@
 //! It is on whether somebody watches or not, so that a trial that is watched is measured as any other.
 
 use super::def::{At, Collected, Collecting, CollectorDef, nothing_missing};
+use super::memory_files;
 use collect::pace::Look;
 use collect::tasks::Pid;
 use load::sys::thread_cpu_ns;
-use model::{Pace, Role};
+use model::{Latencies, Pace, Role};
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::time::{Duration, Instant};
 
 /// The next look waits as many times as long as the last one took: a thousandth of one CPU.
@@ -17,7 +20,7 @@ const SHORTEST: Duration = Duration::from_millis(200);
 
 pub const DEF: CollectorDef = CollectorDef {
     name: "pace",
-    text: "run delay, switches and migrations of a trial that runs, once a second for those who watch",
+    text: "latencies, run delay, switches and migrations of a trial that runs, once a second for those who watch",
     usual: true,
     metrics: &[],
     logs: &[],
@@ -30,6 +33,8 @@ pub const DEF: CollectorDef = CollectorDef {
 struct Watched {
     /// The last look, and the time of the next.
     last: Option<Look>,
+    /// Files in which the load tells how far it is, by its logs, with what they had at the last look.
+    told: BTreeMap<String, (File, Latencies)>,
     due: Option<Instant>,
     cost_ns: u64,
 }
@@ -49,8 +54,37 @@ impl Watched {
     }
 }
 
+/// What each log has now.
+fn read_told(file: &File) -> Latencies {
+    // It only shows: a load that just ends tells nothing.
+    load::read_progress(file).unwrap_or_default()
+}
+
+impl Watched {
+    fn find_told(at: &At) -> BTreeMap<String, (File, Latencies)> {
+        let loads = at.leaders.iter().filter(|(role, _)| *role == Role::Load);
+        let files =
+            loads.flat_map(|(_, pid)| memory_files::find_files(at.root, *pid, load::PROGRESS));
+        let told = files.map(|(log, file)| {
+            let now = read_told(&file);
+            (log, (file, now))
+        });
+        told.collect()
+    }
+
+    fn count_latencies(&mut self) -> BTreeMap<String, Latencies> {
+        let told = self.told.iter_mut().map(|(log, (file, last))| {
+            let now = read_told(file);
+            let since = now.count_since(std::mem::replace(last, now));
+            (log.clone(), since)
+        });
+        told.collect()
+    }
+}
+
 impl Collecting for Watched {
     fn begin_window(&mut self, at: &At) {
+        self.told = Watched::find_told(at);
         self.last = self.look(at);
     }
 
@@ -59,8 +93,10 @@ impl Collecting for Watched {
             return None;
         }
         let look = self.look(at)?;
+        let latencies = self.count_latencies();
         let pace = self.last.as_ref().map(|last| Pace {
             cost_ns: self.cost_ns,
+            latencies,
             ..look.count_since(last)
         });
         self.last = Some(look);
@@ -69,6 +105,7 @@ impl Collecting for Watched {
 
     fn end_window(&mut self, _: &At) {
         self.last = None;
+        self.told.clear();
     }
 
     fn collected_results(&self) -> Collected {

@@ -2,6 +2,7 @@
 //! them nothing within the window, and a count is there even where nobody lets them run.
 
 use super::def::{At, Collected, Collecting, CollectorDef, nothing_missing};
+use super::memory_files;
 use collect::tasks::Pid;
 use model::{MetricDef, Role};
 use std::fs::File;
@@ -88,15 +89,8 @@ impl Work {
 
 /// The file in which a process keeps count, if it does.
 fn counts_of(root: &Path, pid: Pid) -> Option<File> {
-    let directory = root.join(format!("proc/{pid}/fd"));
-    let name = format!("/memfd:{} ", load::WORK_COUNTS);
-    let entries = std::fs::read_dir(directory).ok()?.flatten();
-    let mut paths = entries.map(|entry| entry.path());
-    let path = paths.find(|path| {
-        let target = std::fs::read_link(path).unwrap_or_default();
-        target.to_string_lossy().starts_with(&name)
-    })?;
-    File::open(path).ok()
+    let mut found = memory_files::find_files(root, pid, load::WORK_COUNTS);
+    found.pop_first().map(|(_, file)| file)
 }
 
 #[cfg(test)]

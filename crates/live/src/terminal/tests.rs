@@ -1,6 +1,6 @@
 use super::*;
 use crate::scene::Life;
-use model::Pace;
+use model::{Latencies, Pace};
 use ratatui::backend::TestBackend;
 use report::picture::{CellPicture, ComparisonPicture, LevelPicture, Picture};
 use report::{Standing, Verdict};
@@ -25,6 +25,14 @@ fn pace() -> Pace {
         switches: 10_800,
         migrations: Some(240),
         sched_ext: [("DISPATCH_KEEP_LAST".to_owned(), 8)].into(),
+        latencies: [(
+            "request".to_owned(),
+            Latencies {
+                count: 1800,
+                sum_ns: 2_160_000_000,
+            },
+        )]
+        .into(),
         cost_ns: 100_000,
     }
 }
@@ -122,7 +130,7 @@ fn eighty_by_twenty_four_has_the_run_its_comparison_and_how_it_narrowed() {
     );
     let now = "block 6 · wakeup 100% · batch · attempt 2 · measuring, 3s";
     assert_eq!(lines[1].trim(), now, "{all}");
-    let pace = "now: 1.20 CPUs, run delay 3.1 ms/s, 5400 switches/s, 120 migrations/s, DIS";
+    let pace = "now: request 900/s, mean 1.2 ms, 1.20 CPUs, run delay 3.1 ms/s, 5400 switch";
     assert!(lines[2].trim().starts_with(pace), "{all}");
     assert!(lines[4].starts_with(" > wakeup_p99"), "{all}");
     assert!(

@@ -137,22 +137,38 @@ pub fn now_in_words(scene: &Scene, later: Duration) -> String {
     format!("{}, {since}", parts.join(" · "))
 }
 
-/// `1.20 CPUs, run delay 3.1 ms/s, 5400 switches/s, 120 migrations/s`.
+/// `request 900/s, mean 1.2 ms, 1.20 CPUs, run delay 3.1 ms/s, 5400 switches/s, 120 migrations/s`.
 fn pace_in_words(pace: &Pace) -> String {
     let per_sec = |count: u64| format!("{:.0}", pace.per_sec(count));
-    let mut parts = vec![
+    let latencies = pace.latencies.iter().map(|(log, latencies)| {
+        let mean = latencies
+            .mean_ns()
+            .map(|ns| format!(", mean {}", format_latency(ns)));
+        let rate = per_sec(latencies.count);
+        format!("{} {rate}/s{}", clean(log), mean.unwrap_or_default())
+    });
+    let mut parts: Vec<String> = latencies.collect();
+    parts.extend([
         format!("{:.2} CPUs", pace.per_sec(pace.run_ns) / 1e9),
         format!(
             "run delay {:.1} ms/s",
             pace.per_sec(pace.run_delay_ns) / 1e6
         ),
         format!("{} switches/s", per_sec(pace.switches)),
-    ];
+    ]);
     let migrations = pace.migrations;
     parts.extend(migrations.map(|count| format!("{} migrations/s", per_sec(count))));
     let events = pace.sched_ext.iter();
     parts.extend(events.map(|(name, count)| format!("{} {}/s", clean(name), per_sec(*count))));
     parts.join(", ")
+}
+
+/// `81.2 us`, `1.2 ms`.
+fn format_latency(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
+        ns => format!("{:.1} ms", ns / 1e6),
+    }
 }
 
 const SECOND: u64 = 1_000_000_000;
