@@ -18,6 +18,7 @@ mod protocol;
 mod race;
 mod regret;
 mod reports;
+mod searches;
 mod sessions;
 mod studies;
 mod table;

@@ -10,7 +10,7 @@ use stats::race::{Rule, choose_runners, find_front_runner, judge_runners};
 use stats::regret::BlockGains;
 use stats::{Better, Params, Verdict};
 
-const CANDIDATES: usize = 16;
+pub const CANDIDATES: usize = 16;
 /// As in `schedlab tune`.
 const RULE: Rule = Rule {
     error: 0.05,
@@ -21,17 +21,28 @@ const MOST_BLOCKS: usize = 24;
 const ROUNDS: u32 = 6;
 /// Blocks of a confirmation.
 const CONFIRMING: usize = 40;
-const SMALLEST: f64 = 0.02;
+pub const SMALLEST: f64 = 0.02;
 
 #[derive(Debug, Clone, Copy)]
-struct World {
-    name: &'static str,
+pub struct World {
+    pub name: &'static str,
     /// Gain of the best candidate; the others lie on a curve that falls to both sides of it.
-    best: f64,
-    block_sd: f64,
+    pub best: f64,
+    pub block_sd: f64,
 }
 
-const WORLDS: [World; 5] = [
+impl World {
+    /// The gain at a place of the space, which is from 0 to 1, as the best one is.
+    pub fn gain_at(&self, place: f64, best_place: f64) -> f64 {
+        self.best * (1.0 - 6.0 * (place - best_place).powi(2))
+    }
+
+    pub fn trial_sd(&self) -> f64 {
+        self.block_sd / 2f64.sqrt()
+    }
+}
+
+pub const WORLDS: [World; 5] = [
     World {
         name: "nothing differs, blocks of 2 %",
         best: 0.0,
@@ -60,20 +71,33 @@ const WORLDS: [World; 5] = [
 ];
 
 #[derive(Debug, Default)]
-struct Tally {
-    races: u32,
-    winners: u32,
+pub struct Tally {
+    pub races: u32,
+    pub winners: u32,
     /// Winners whose true gain is below the confirmed one by more than what matters.
-    lose: u32,
+    pub lose: u32,
     /// Winners whose true gain is below the interval that was reported.
     below: u32,
     /// Winners that are truly worse than the baseline.
-    worse: u32,
+    pub worse: u32,
     best_dropped: u32,
     /// Sums of claimed minus true gains, of the winners, and of the largest means of the race.
-    excess: f64,
+    pub excess: f64,
     excess_of_largest: f64,
-    trials: usize,
+    /// Sum of the true gains of what one goes on with: the winner, or the baseline where there is none.
+    pub kept: f64,
+    pub trials: usize,
+}
+
+impl Tally {
+    /// Notes a winner by what is said of it and what is true.
+    pub fn note_winner(&mut self, claimed: f64, truth: f64) {
+        self.winners += 1;
+        self.excess += claimed - truth;
+        self.lose += u32::from(claimed - truth > SMALLEST);
+        self.worse += u32::from(truth < 0.0);
+        self.kept += truth;
+    }
 }
 
 pub fn races(setup: &Setup) -> Table {
@@ -112,7 +136,7 @@ pub fn races(setup: &Setup) -> Table {
     table
 }
 
-fn run_all(world: World, setup: &Setup) -> Tally {
+pub fn run_all(world: World, setup: &Setup) -> Tally {
     let mut tally = Tally::default();
     for series in 0..setup.series.div_ceil(20) {
         let mut rng = ChaCha8Rng::seed_from_u64(setup.seed);
@@ -170,25 +194,23 @@ fn confirm(world: World, truth: &[f64], front: usize, rng: &mut ChaCha8Rng, tall
     tally.trials += 2 * gains.len();
     let judged = stats::coins::judge(&gains, &params);
     if judged.supported_verdict() == Verdict::Better {
-        let excess = judged.ratio.ln() - truth[front];
         let low = judged
             .interval
             .map_or(f64::NEG_INFINITY, |interval| interval.low.ln());
-        tally.winners += 1;
-        tally.excess += excess;
-        tally.lose += u32::from(excess > SMALLEST);
+        tally.note_winner(judged.ratio.ln(), truth[front]);
         tally.below += u32::from(truth[front] < low);
-        tally.worse += u32::from(truth[front] < 0.0);
     }
 }
 
 /// True gains: a curve over the candidates, whose top is at any of them.
-fn draw_truth(world: World, rng: &mut ChaCha8Rng) -> Vec<f64> {
+pub fn draw_truth(world: World, rng: &mut ChaCha8Rng) -> Vec<f64> {
     let top = 1.0 + (CANDIDATES as f64 - 1.0) * (0.5 + 0.2 * normal(rng)).clamp(0.0, 1.0);
     let top = top.round();
     let gain = |candidate: usize| {
-        let away = (candidate as f64 - top) / CANDIDATES as f64;
-        world.best * (1.0 - 6.0 * away.powi(2))
+        world.gain_at(
+            candidate as f64 / CANDIDATES as f64,
+            top / CANDIDATES as f64,
+        )
     };
     std::iter::once(0.0)
         .chain((1..=CANDIDATES).map(gain))
@@ -196,8 +218,8 @@ fn draw_truth(world: World, rng: &mut ChaCha8Rng) -> Vec<f64> {
 }
 
 /// A block in which these candidates run beside the baseline.
-fn measure(world: World, truth: &[f64], running: &[usize], rng: &mut ChaCha8Rng) -> BlockGains {
-    let trial_sd = world.block_sd / 2f64.sqrt();
+pub fn measure(world: World, truth: &[f64], running: &[usize], rng: &mut ChaCha8Rng) -> BlockGains {
+    let trial_sd = world.trial_sd();
     let baseline = trial_sd * normal(rng);
     let mut block = vec![None; truth.len()];
     block[0] = Some(0.0);

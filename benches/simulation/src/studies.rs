@@ -6,6 +6,7 @@ use crate::protocol::Protocol;
 use crate::race;
 use crate::regret;
 use crate::reports::many_cells;
+use crate::searches;
 use crate::sessions;
 use crate::table::{Table, percent, whole_percent};
 use crate::tally::{Case, Tally};
@@ -18,7 +19,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    fn tally(&self, protocol: Protocol, case: Case) -> Tally {
+    pub fn tally(&self, protocol: Protocol, case: Case) -> Tally {
         Tally::of(protocol, case, self.series, self.seed)
     }
 }
@@ -26,7 +27,7 @@ impl Setup {
 type Study = fn(&Setup) -> Table;
 
 /// All studies by name, in the order of the document.
-pub const ALL: [(&str, Study); 12] = [
+pub const ALL: [(&str, Study); 13] = [
     ("false-calls", false_calls),
     ("broken-assumptions", broken_assumptions),
     ("stopping", stopping),
@@ -38,6 +39,7 @@ pub const ALL: [(&str, Study); 12] = [
     ("events-of-equal-arms", events::study_equal_arms),
     ("events-at-ratios", events::study_ratios),
     ("races", race::races),
+    ("searches", searches::study),
     ("recommendations", regret::recommendations),
 ];
 

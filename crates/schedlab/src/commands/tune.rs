@@ -5,6 +5,7 @@
 
 mod answer_text;
 mod directory;
+mod neighbours;
 mod options;
 mod replay;
 mod state;
@@ -19,6 +20,7 @@ use crate::output::{self, Plain, note};
 use crate::request::{read_measurable, read_wanted};
 use doors::written::{self, Marked};
 use model::Experiment;
+use neighbours::{AtNeighbour, Neighbour};
 use plan::Space;
 use referee::{Ledger, WhichSession};
 use report::race::{Goal, Race, judge_confirmation};
@@ -41,10 +43,26 @@ const MOST_ROUNDS: u32 = 6;
 const USUAL_BUDGET: Duration = Duration::from_secs(600);
 /// Share of the time that is kept for the confirmation.
 const CONFIRMING: f64 = 1.0 / 3.0;
+/// Share of the time that is kept for each other load that a winner is measured at.
+const AT_A_NEIGHBOUR: f64 = CONFIRMING / 8.0;
 /// Least share of the time for a round.
 const LEAST_OF_A_ROUND: f64 = 0.05;
 /// Seeds between those of the rounds and that of the confirmation.
 const OTHER_SEEDS: u64 = 1_000_003;
+
+/// One run of the race, in a results directory of its own.
+struct Run<'a> {
+    name: &'a Path,
+    /// Arms beside the baseline.
+    arms: &'a [String],
+    /// Blocks; none for those of the experiment.
+    blocks: Option<usize>,
+    time: Duration,
+    /// Distance of its seed from that of the experiment.
+    seeds: u64,
+    /// Other loads than those of the experiment.
+    loads: Option<Neighbour>,
+}
 
 struct Tune<'a> {
     args: &'a TuneArgs,
@@ -53,7 +71,8 @@ struct Tune<'a> {
     dir: PathBuf,
     state: State,
     budget: Duration,
-    smallest_effect: f64,
+    /// The first round, whose loads are those of all.
+    experiment: Experiment,
     /// Ledger that the confirmation is a question of, and the session that pays.
     ledger: Option<(Ledger, u32)>,
     _marked: Marked,
@@ -132,7 +151,7 @@ impl<'a> Tune<'a> {
             dir,
             state,
             budget: budget.unwrap_or(USUAL_BUDGET),
-            smallest_effect: experiment.stop.smallest_effect,
+            experiment,
             ledger,
             _marked: marked,
         })
@@ -140,7 +159,7 @@ impl<'a> Tune<'a> {
 
     fn run_race(&mut self) -> Result<(), CliError> {
         if self.state.confirmation.is_some() {
-            return Ok(());
+            return self.measure_neighbours();
         }
         let race = loop {
             let race = self.judge()?;
@@ -150,9 +169,10 @@ impl<'a> Tune<'a> {
             }
         };
         match race {
-            Some(race) => self.confirm(&race),
-            None => Ok(()),
+            Some(race) => self.confirm(&race)?,
+            None => return Ok(()),
         }
+        self.measure_neighbours()
     }
 
     /// All rounds so far, judged together; none before the first.
@@ -183,7 +203,7 @@ impl<'a> Tune<'a> {
         let rounds = self.state.rounds.len();
         self.state.drop_losers(race, rounds);
         self.left_of_race()?;
-        let smallest = self.smallest_effect;
+        let smallest = self.experiment.stop.smallest_effect;
         self.state.choose_round(&self.space, race, smallest, rounds)
     }
 
@@ -204,8 +224,14 @@ impl<'a> Tune<'a> {
             );
         }
         let name = Path::new(directory::ROUNDS).join(format!("{number:02}"));
-        let rounds = u64::try_from(number).unwrap_or(u64::MAX);
-        self.measure(&name, arms, Some(blocks), left, rounds)?;
+        self.measure(&Run {
+            name: &name,
+            arms,
+            blocks: Some(blocks),
+            time: left,
+            seeds: u64::try_from(number).unwrap_or(u64::MAX),
+            loads: None,
+        })?;
         self.state.rounds.push(Round {
             results: name,
             arms: arms.to_vec(),
@@ -215,7 +241,7 @@ impl<'a> Tune<'a> {
 
     /// Measures the arm that is ahead anew, with other seeds.
     fn confirm(&mut self, race: &Race) -> Result<(), CliError> {
-        let Some(chosen) = State::choose_winner(race, self.smallest_effect) else {
+        let Some(chosen) = State::choose_winner(race, self.experiment.stop.smallest_effect) else {
             return self.keep();
         };
         if !self.args.answer.quiet {
@@ -229,9 +255,21 @@ impl<'a> Tune<'a> {
         let arms = [chosen.arm.clone()];
         // A race that took longer than it should leaves the confirmation its share all the same.
         let left = self.left().max(self.budget.mul_f64(CONFIRMING));
+        let others = Neighbour::ALL
+            .iter()
+            .filter(|loads| loads.change_loads(&mut self.experiment.clone()));
+        let kept = self.budget.mul_f64(AT_A_NEIGHBOUR * others.count() as f64);
+        let confirmation = Run {
+            name: &name,
+            arms: &arms,
+            blocks: None,
+            time: left.saturating_sub(kept),
+            seeds: OTHER_SEEDS,
+            loads: None,
+        };
         let (results, ruling) = match &self.ledger {
             Some(_) => self.ask_referee(&name, &chosen.arm, left)?,
-            None => (self.measure(&name, &arms, None, left, OTHER_SEEDS)?, None),
+            None => (self.measure(&confirmation)?, None),
         };
         let label = name.display().to_string();
         let source = Source {
@@ -246,6 +284,39 @@ impl<'a> Tune<'a> {
             ruling,
         });
         self.keep()
+    }
+
+    /// Measures a winner at other loads, where the work has any and no ledger counts what is asked.
+    fn measure_neighbours(&mut self) -> Result<(), CliError> {
+        let confirmation = self.state.confirmation.as_ref();
+        let Some(winner) = confirmation
+            .filter(|c| c.is_winner())
+            .map(|c| c.arm.clone())
+        else {
+            return Ok(());
+        };
+        for loads in Neighbour::ALL {
+            let is_there = self.state.neighbours.iter().any(|at| at.loads == loads);
+            if self.ledger.is_some()
+                || is_there
+                || !loads.change_loads(&mut self.experiment.clone())
+            {
+                continue;
+            }
+            let name = loads.results_dir();
+            let results = self.measure(&Run {
+                name: &name,
+                arms: std::slice::from_ref(&winner),
+                blocks: None,
+                time: self.budget.mul_f64(AT_A_NEIGHBOUR),
+                seeds: OTHER_SEEDS + 1,
+                loads: Some(loads),
+            })?;
+            let at = AtNeighbour::judge(loads, &results, &self.goal, &winner)?;
+            self.state.neighbours.push(at);
+            self.keep()?;
+        }
+        Ok(())
     }
 
     /// The confirmation as a question of the ledger, which pays before it is measured.
@@ -281,37 +352,33 @@ impl<'a> Tune<'a> {
         Ok((ResultSet::read(&dir)?, Some(ruled)))
     }
 
-    /// An interleaved run of the baseline and these arms, in a results directory of its own. All its blocks are
-    /// measured, as far as the time goes: the race judges and not the run, and a confirmation that ended with
-    /// its first call would report too much. `blocks`: none for those of the experiment.
-    fn measure(
-        &mut self,
-        name: &Path,
-        arms: &[String],
-        blocks: Option<usize>,
-        left: Duration,
-        seeds: u64,
-    ) -> Result<ResultSet, CliError> {
-        let dir = self.dir.join(name);
+    /// An interleaved run of the baseline and some arms. All its blocks are measured, as far as the time goes:
+    /// the race judges and not the run, and a confirmation that ended with its first call would report too
+    /// much.
+    fn measure(&mut self, run: &Run) -> Result<ResultSet, CliError> {
+        let dir = self.dir.join(run.name);
         // What an interrupt left of it begins anew.
         written::remove_marked(&dir)
             .map_err(|e| CliError::internal(format!("remove {}: {e}", dir.display())))?;
         let mut wanted = read_measurable(&with_arms(
             &self.args.experiment,
             &self.state.baseline,
-            arms,
+            run.arms,
         ))?;
         wanted.source = None;
         let experiment = &mut wanted.experiment;
-        experiment.seed = experiment.seed.wrapping_add(seeds);
+        if let Some(loads) = run.loads {
+            loads.change_loads(experiment);
+        }
+        experiment.seed = experiment.seed.wrapping_add(run.seeds);
         experiment.name = format!(
             "{}-{}",
             experiment.name,
-            name.display().to_string().replace('/', "-")
+            run.name.display().to_string().replace('/', "-")
         );
-        let nanoseconds = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds = u64::try_from(run.time.as_nanos()).unwrap_or(u64::MAX);
         experiment.stop.budget_ns = Some(nanoseconds);
-        if let Some(blocks) = blocks.and_then(|blocks| u32::try_from(blocks).ok()) {
+        if let Some(blocks) = run.blocks.and_then(|blocks| u32::try_from(blocks).ok()) {
             experiment.stop.max_blocks = blocks;
         }
         experiment.stop.min_blocks = experiment.stop.max_blocks;
@@ -382,6 +449,7 @@ fn begin_state(args: &TuneArgs) -> Result<State, CliError> {
         rounds: Vec::new(),
         spent_ns: 0,
         confirmation: None,
+        neighbours: Vec::new(),
     })
 }
 

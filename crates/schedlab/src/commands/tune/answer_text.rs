@@ -1,5 +1,6 @@
 //! The answer of a race: one sentence, the confirmation, the race, and what to paste.
 
+use super::neighbours::AtNeighbour;
 use super::state::{Candidate, Confirmation, Ruled, State};
 use report::race::{Confirmed, Elsewhere, FrontArm, Race, Runner};
 use report::{format_count, wrap_text};
@@ -17,6 +18,8 @@ pub struct Answer {
     answer: String,
     /// Fresh measurement of the candidate that was ahead; none where none was.
     confirmation: Option<Checked>,
+    /// The winner at other loads, beside the baseline.
+    other_loads: Vec<AtNeighbour>,
     /// Candidates in the order of their gain in the race.
     candidates: Vec<Entry>,
     /// Arms that no other is ahead of in all objectives, in the race; empty with one objective.
@@ -81,6 +84,7 @@ impl Answer {
                 confirmed: c.confirmed.clone(),
                 ruling: c.ruling.clone(),
             }),
+            other_loads: state.neighbours.clone(),
             candidates,
             front: race.map(Race::find_front).unwrap_or_default(),
             rounds: state.rounds.len(),
@@ -97,6 +101,11 @@ impl Answer {
             lines.extend(ruling.text.trim_end().lines().map(str::to_owned));
         }
         lines.extend(self.elsewhere_lines(width));
+        if !self.other_loads.is_empty() {
+            lines.extend([String::new(), "At other loads:".to_owned()]);
+            let others = self.other_loads.iter().map(AtNeighbour::to_text);
+            lines.extend(others.flat_map(|line| wrap_text(&line, width, 2, 4)));
+        }
         lines.extend([
             String::new(),
             format!(

@@ -2,6 +2,7 @@
 //! confirmed, and with which effect.
 
 use super::directory;
+use super::neighbours::AtNeighbour;
 use super::state::{Candidate, Chosen, Confirmation, State};
 use crate::exit::CliError;
 use plan::Space;
@@ -62,11 +63,15 @@ pub fn replay_race(dir: &Path) -> Result<Replay, CliError> {
     };
     if let Some(confirmation) = &kept.confirmation {
         compare_confirmation(dir, confirmation, chosen.as_ref(), &goal, &mut differences)?;
+        for at in &kept.neighbours {
+            compare_neighbour(dir, at, &goal, &confirmation.arm, &mut differences)?;
+        }
     }
     let rounds = kept.rounds.iter().map(|round| round.results.clone());
     let confirmation = kept.confirmation.iter().map(|c| c.results.clone());
+    let neighbours = kept.neighbours.iter().map(|at| at.results.clone());
     Ok(Replay {
-        results: rounds.chain(confirmation).collect(),
+        results: rounds.chain(confirmation).chain(neighbours).collect(),
         candidates: kept.candidates.len(),
         is_over: kept.confirmation.is_some() || (race.is_some() && chosen.is_none()),
         differences,
@@ -165,6 +170,29 @@ fn compare_confirmation(
         differences.push(format!(
             "the confirmation of {} is said to be {said}, and by its trials it is {found}",
             kept.arm
+        ));
+    }
+    Ok(())
+}
+
+fn compare_neighbour(
+    dir: &Path,
+    kept: &AtNeighbour,
+    goal: &Goal,
+    arm: &str,
+    differences: &mut Vec<String>,
+) -> Result<(), CliError> {
+    let results = ResultSet::read(&dir.join(&kept.results))?;
+    let again = AtNeighbour::judge(kept.loads, &results, goal, arm)?;
+    let again = AtNeighbour {
+        confirmed: read_back(&again.confirmed)?,
+        ..again
+    };
+    if again != *kept {
+        differences.push(format!(
+            "at other loads {arm} is said to be: {}; by its trials it is: {}",
+            kept.to_text(),
+            again.to_text()
         ));
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The state of a race, and its decisions, which follow from the measured rounds alone: who is dropped, who
 //! runs next, and who is confirmed. So a race can be made again from its results.
 
+use super::neighbours::AtNeighbour;
 use super::{BLOCKS, FIRST, JOINING, MOST_ROUNDS};
 use crate::exit::CliError;
 use plan::{Point, Space};
@@ -29,6 +30,9 @@ pub struct State {
     /// Time that was measured so far.
     pub spent_ns: u64,
     pub confirmation: Option<Confirmation>,
+    /// The winner at other loads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub neighbours: Vec<AtNeighbour>,
 }
 
 /// Setting that is tried.
