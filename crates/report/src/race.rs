@@ -5,7 +5,7 @@ mod confirmation;
 mod goal;
 
 pub use confirmation::{Confirmed, Elsewhere, judge_confirmation};
-pub use goal::Goal;
+pub use goal::{Goal, KnownMetric};
 
 use crate::recommend::parts::{Part, Together};
 use crate::recommend::{RecommendError, Source};

@@ -184,40 +184,29 @@ fn what_is_no_space_is_refused_before_anything_is_made() {
         "x.toml",
         "[tune]\nvary = [\"nice=9..1\"]\n[[workload]]\nkind = \"wakeup\"\n",
     );
+    let two = format!("--vary {a} --vary {b} -w wakeup");
     for (words, says) in [
-        (&["-w", "wakeup"][..], "the space is empty"),
-        (&["--vary", "nice=5", "-w", "wakeup"], "the space is empty"),
+        ("-w wakeup", "the space is empty"),
+        ("--vary nice=5 -w wakeup", "the space is empty"),
+        ("--space scx_none -w wakeup", "no ready space `scx_none`"),
+        (&two, "1002001 points"),
+        ("--vary slcie=1ms..2ms -w wakeup", "slice"),
+        ("--vary nice=0,99 -w wakeup", "99"),
+        ("--vary nice=0,5 -w wakeup --weigh x=0", "sum to 0"),
+        (&file, "lower end"),
         (
-            &["--space", "scx_none", "-w", "wakeup"],
-            "no ready space `scx_none`",
-        ),
-        (
-            &["--vary", &a, "--vary", &b, "-w", "wakeup"],
-            "1002001 points",
-        ),
-        (&["--vary", "slcie=1ms..2ms", "-w", "wakeup"], "slice"),
-        (&["--vary", "nice=0,99", "-w", "wakeup"], "99"),
-        (
-            &["--vary", "nice=0,5", "-w", "wakeup", "--weigh", "x=0"],
-            "sum to 0",
-        ),
-        (&[&file], "lower end"),
-        (
-            &[
-                "--vary",
-                "nice=0,5",
-                "-w",
-                "wakeup",
-                "--objective",
-                "wakeup_p99",
-            ],
+            "--vary nice=0,5 -w wakeup --objective wakeup_p99",
             "does not say what to make better",
         ),
+        (
+            "--vary nice=0,5 -w wakeup --must-not-worsen wakeup_p98",
+            "did you mean `wakeup_p9",
+        ),
+        ("--vary nice=0,5 -w wakeup --weigh http=1", "called `http`"),
     ] {
         let words: Vec<&str> = ["tune", "-o", "race"]
-            .iter()
-            .chain(words)
-            .copied()
+            .into_iter()
+            .chain(words.split_whitespace())
             .collect();
         let output = bench.run(&words);
         expect_code(&output, 2);

@@ -37,6 +37,32 @@ struct Bound {
     form: Form,
 }
 
+/// A metric that a cell of an experiment may have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnownMetric {
+    /// Name of the cell.
+    pub cell: String,
+    /// Name of its workload.
+    pub workload: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// The experiment names it as its question.
+    pub deciding: bool,
+}
+
+impl KnownMetric {
+    fn to_part(&self) -> Part {
+        Part {
+            cell: self.cell.clone(),
+            workload: self.workload.clone(),
+            metric: self.metric.clone(),
+            better: Better::Neither,
+            deciding: self.deciding,
+            arms: Vec::new(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Form {
     NotWorse,
@@ -111,6 +137,19 @@ impl Goal {
             self.bounds.push(Bound::parse(part)?);
         }
         Ok(())
+    }
+
+    /// Checks that something has each name of the goal, before anything is measured: `known` has the metrics that
+    /// there may be. A name that is in no trial is found only by the results.
+    pub fn check_names(&self, known: &[KnownMetric]) -> Result<(), RecommendError> {
+        let parts: Vec<Part> = known.iter().map(KnownMetric::to_part).collect();
+        for objective in &self.objectives {
+            find_named(&objective.key, OBJECTIVE, &parts)?;
+        }
+        for bound in &self.bounds {
+            find_named(&bound.key, bound.place(), &parts)?;
+        }
+        self.mix.weigh_parts(&parts).map(|_| ())
     }
 
     pub(super) fn weigh_parts(&self, parts: &[Part]) -> Result<Vec<f64>, RecommendError> {

@@ -23,11 +23,12 @@ use model::Experiment;
 use neighbours::{AtNeighbour, Neighbour};
 use plan::Space;
 use referee::{Ledger, WhichSession};
-use report::race::{Goal, Race, judge_confirmation};
+use report::race::{Goal, KnownMetric, Race, judge_confirmation};
 use report::recommend::Source;
 use results::ResultSet;
 use runner::Outcome;
 use state::{Confirmation, Round, Ruled, State};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -109,6 +110,38 @@ pub fn read_first_round(args: &TuneArgs) -> Result<Experiment, CliError> {
     Ok(begin_race(args)?.2)
 }
 
+/// Every metric that a trial of each cell may have. Which ones a kind really has its trials say, so that all
+/// kinds have those of all.
+fn list_known_metrics(experiment: &Experiment) -> Vec<KnownMetric> {
+    let of_trials = agent::METRICS.iter().chain(agent::SURROUNDINGS).copied();
+    let of_kinds = load::metric_defs().into_iter().map(|(_, metric)| metric);
+    let all = of_kinds.chain(of_trials).chain(agent::collector_metrics());
+    let names: BTreeSet<&str> = all.map(|metric| metric.name).collect();
+    let mut known = Vec::new();
+    for cell in schedule::list_cells(experiment) {
+        let workload = &experiment.workloads[cell.workload];
+        let mut names = names.clone();
+        names.extend(workload.metrics.iter().map(String::as_str));
+        let own = load::driver(&workload.kind);
+        let own = own.map(|driver| {
+            driver
+                .own_metrics()
+                .into_iter()
+                .map(str::to_owned)
+                .collect()
+        });
+        let own: Vec<String> = own.unwrap_or_default();
+        names.extend(own.iter().map(String::as_str));
+        known.extend(names.into_iter().map(|name| KnownMetric {
+            cell: cell.name.clone(),
+            workload: workload.name.clone(),
+            metric: name.to_owned(),
+            deciding: workload.metrics.iter().any(|deciding| deciding == name),
+        }));
+    }
+    known
+}
+
 /// The state in which a race begins, its space, and the experiment of its first round.
 fn begin_race(args: &TuneArgs) -> Result<(State, Space, Experiment), CliError> {
     let begun = begin_state(args)?;
@@ -119,7 +152,11 @@ fn begin_race(args: &TuneArgs) -> Result<(State, Space, Experiment), CliError> {
     };
     let arms: Vec<String> = begun.candidates.iter().map(|c| c.arm.clone()).collect();
     let given = with_arms(&args.experiment, &begun.baseline, &arms);
-    Ok((begun, space, read_wanted(&given)?.experiment))
+    let experiment = read_wanted(&given)?.experiment;
+    begun
+        .read_goal()?
+        .check_names(&list_known_metrics(&experiment))?;
+    Ok((begun, space, experiment))
 }
 
 impl<'a> Tune<'a> {
