@@ -122,6 +122,11 @@ impl Trial<'_, '_> {
     /// Looks at the arm within the window, and tells those who watch how the trial goes.
     pub fn look_within(&mut self, load: Option<Pid>) {
         self.look_at_arm(Phase::During, load);
+        self.tell_pace(load);
+    }
+
+    /// Tells those who watch what the load did since the last time, if it is time for that.
+    pub fn tell_pace(&mut self, load: Option<Pid>) {
         let leaders = self.stage.leaders(load);
         let pace = self.stage.collectors.read_pace(&At {
             root: self.context.root,

@@ -109,6 +109,8 @@ impl<'a> Trial<'a, '_> {
         let limit = Duration::from_nanos(self.spec.workload.time_limit_ns)
             + Duration::from_nanos(taking.turns.all_ns());
         self.until = Instant::now() + limit;
+        self.stage
+            .start_collectors(self.context, self.spec, &self.in_force, limit);
         self.say_measuring();
         self.stage.limit_load(self.context, &self.in_force)?;
         let mut process = self.start_load(launch)?;

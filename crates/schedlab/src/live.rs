@@ -182,6 +182,8 @@ impl Pulse {
                 now.step.clear();
                 now.pace = None;
             }
+            // Arms that take turns say the same step again and again.
+            Event::Step { step } if now.step == *step => return,
             Event::Step { step } => {
                 (*step).clone_into(&mut now.step);
                 now.pace = None;

@@ -51,6 +51,8 @@ impl Bell for Clock<'_> {
         }
         trial.look_at_arm(Phase::Before, self.load());
         self.change_ns = model::whole_nanos(self.start.elapsed());
+        // Within the washout, so that no window has it.
+        trial.tell_pace(self.load());
         Ok(())
     }
 

@@ -92,6 +92,11 @@ impl Collecting for Watched {
         if self.due.is_some_and(|due| Instant::now() < due) {
             return None;
         }
+        if self.last.is_none() {
+            // Arms that take turns have no window of the collectors.
+            self.begin_window(at);
+            return None;
+        }
         let look = self.look(at)?;
         let latencies = self.count_latencies();
         let pace = self.last.as_ref().map(|last| Pace {

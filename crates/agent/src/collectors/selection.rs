@@ -4,7 +4,7 @@
 
 use super::def::CollectorDef;
 use super::table::{COLLECTORS, find};
-use super::trace;
+use super::{pace, trace};
 use crate::error::AgentError;
 use crate::state::state_dir;
 use model::TrialSpec;
@@ -64,6 +64,10 @@ pub fn wanted_collectors(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
     let is_missing = wanted.iter().all(|def| def.name != trace::DEF.name);
     if spec.observe.trace.is_some() && is_missing {
         wanted.push(&trace::DEF);
+    }
+    if spec.turns.is_some() {
+        // The others count within the window of one arm.
+        wanted.retain(|def| def.name == pace::DEF.name);
     }
     wanted
 }
