@@ -3,12 +3,14 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod container;
 mod machine;
 mod slurm;
 mod sshd;
 mod terminal;
 mod turn;
 
+pub use container::Container;
 pub use machine::Machine;
 pub use slurm::Cluster;
 pub use sshd::Sshd;

@@ -22,6 +22,7 @@ pub type Shown = Vec<(&'static str, String)>;
 /// that it names, before anything is measured.
 pub(crate) const CONFIGURATION_OF_SSH: &str = "with the configuration of ssh";
 pub(crate) const PROGRAM: &str = "which runs the program";
+pub(crate) const START: &str = "by the command";
 pub(crate) const OPTIONS: &str = "with options";
 
 /// A target, or why there is none.
@@ -36,8 +37,8 @@ pub struct TargetDef {
     pub summary: &'static str,
     /// Keys of `[target]` beside `kind`, for the reference.
     pub keys: &'static [KeyDef],
-    /// The key that `KIND:TEXT` of a command line gives; `None` where it gives none.
-    pub short: Option<&'static str>,
+    /// Words that `WORD:TEXT` of a command line begins with; empty where the name alone says all.
+    pub shorts: &'static [Short],
     /// Reads the keys of `[target]`.
     pub read: fn(Keys) -> Result<TargetSpec, ReadError>,
     /// The abilities of a target with these keys, before it is there.
@@ -51,6 +52,31 @@ pub struct TargetDef {
     pub make: fn(&TargetSpec, &Host) -> Made,
     /// Several machines of it at once, where it can have them.
     pub fleet: Option<MakeFleet>,
+}
+
+/// A word of a command line, before the colon of `WORD:TEXT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Short {
+    /// The word: the name of the kind, or another where it has several.
+    pub word: &'static str,
+    /// The key whose value is the text.
+    pub key: &'static str,
+    /// What the text is the name of, in a word.
+    pub name: &'static str,
+    /// One sentence for `schedlab list targets`; empty where that of the kind says it.
+    pub summary: &'static str,
+}
+
+impl Short {
+    /// The one word of a kind, which is its name.
+    pub const fn of_kind(kind: &'static str, key: &'static str) -> Self {
+        Short {
+            word: kind,
+            key,
+            name: key,
+            summary: "",
+        }
+    }
 }
 
 /// Waits until several machines are there, and says what it waits for.

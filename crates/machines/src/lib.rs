@@ -12,6 +12,7 @@ use std::time::Duration;
 pub mod child;
 pub mod conformance;
 mod def;
+pub mod exec;
 pub mod fake;
 pub mod far;
 pub mod local;
@@ -29,12 +30,12 @@ pub use reboots::needs_root;
 pub use slurm::kernel_feature;
 
 pub use def::{
-    Can, Expose, Fleet, Host, Keys, Leaving, Made, MadeFleet, MakeFleet, ReadError, Say, Shown,
-    TargetDef,
+    Can, Expose, Fleet, Host, Keys, Leaving, Made, MadeFleet, MakeFleet, ReadError, Say, Short,
+    Shown, TargetDef,
 };
 pub use table::{
-    TARGETS, find_abilities, find_by_name, find_def, find_fleet, known_cpus, make_target,
-    starts_by_connecting,
+    TARGETS, find_abilities, find_by_name, find_by_short, find_def, find_fleet, known_cpus,
+    make_target, starts_by_connecting,
 };
 
 /// Error of a target or of an agent on it.

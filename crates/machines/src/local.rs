@@ -20,7 +20,7 @@ pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "this machine",
     keys: &[REBOOTS, RESET],
-    short: None,
+    shorts: &[],
     read: |keys| {
         let local = LocalSpec::deserialize(keys)?;
         reboots::check(local.reboots.is_some(), local.reset)?;

@@ -2,16 +2,24 @@
 //! of a plan, the lists of the command line and what starts a run.
 
 use crate::def::{
-    CONFIGURATION_OF_SSH, Can, Host, Made, MakeFleet, OPTIONS, PROGRAM, Shown, TargetDef,
+    CONFIGURATION_OF_SSH, Can, Host, Made, MakeFleet, OPTIONS, PROGRAM, START, Short, Shown,
+    TargetDef,
 };
-use crate::{local, slurm, ssh, vm, xen};
+use crate::{exec, local, slurm, ssh, vm, xen};
 use model::{Invalid, TargetSpec};
 
 /// All targets, this machine first.
-pub static TARGETS: &[&TargetDef] = &[&local::DEF, &vm::DEF, &xen::DEF, &ssh::DEF, &slurm::DEF];
+pub static TARGETS: &[&TargetDef] = &[
+    &local::DEF,
+    &vm::DEF,
+    &xen::DEF,
+    &ssh::DEF,
+    &exec::DEF,
+    &slurm::DEF,
+];
 
 /// Names of those lines that start something, of [`TargetDef::shown`].
-const THAT_START: [&str; 3] = [CONFIGURATION_OF_SSH, PROGRAM, OPTIONS];
+const THAT_START: [&str; 4] = [CONFIGURATION_OF_SSH, PROGRAM, START, OPTIONS];
 
 /// The lines of a target about what starts as soon as somebody connects to it.
 pub fn starts_by_connecting(spec: &TargetSpec) -> Result<Shown, Invalid> {
@@ -23,6 +31,13 @@ pub fn starts_by_connecting(spec: &TargetSpec) -> Result<Shown, Invalid> {
 /// The target with this name.
 pub fn find_by_name(name: &str) -> Option<&'static TargetDef> {
     TARGETS.iter().find(|def| def.name == name).copied()
+}
+
+/// The target that this word of a command line means before a colon.
+pub fn find_by_short(word: &str) -> Option<(&'static TargetDef, &'static Short)> {
+    let all = TARGETS.iter().copied();
+    let mut all = all.flat_map(|def| def.shorts.iter().map(move |short| (def, short)));
+    all.find(|(_, short)| short.word == word)
 }
 
 /// The entry for what an experiment names.
@@ -69,6 +84,14 @@ mod tests {
             let same = TARGETS.iter().filter(|other| other.name == def.name);
             assert_eq!(same.count(), 1, "{}", def.name);
             assert_eq!(find_by_name(def.name).map(|d| d.summary), Some(def.summary));
+            for short in def.shorts {
+                let found = find_by_short(short.word).map(|(def, short)| (def.name, *short));
+                assert_eq!(found, Some((def.name, *short)));
+                assert!(
+                    def.keys.iter().any(|key| key.name == short.key),
+                    "{short:?}"
+                );
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! host the target is `ssh`, to its dom0.
 
 use crate::vm::{expose_paths, guest_abilities, make_target, shown_lines};
-use crate::{Keys, ReadError, TargetDef};
+use crate::{Keys, ReadError, Short, TargetDef};
 use ::vm::{VmSpec, XEN, xen_keys};
 use model::TargetSpec;
 
@@ -12,7 +12,7 @@ pub static DEF: TargetDef = TargetDef {
     name: XEN,
     summary: "Xen with a dom0 of its own, in a virtual machine (QEMU; no root needed)",
     keys: xen_keys::KEYS,
-    short: Some("xen"),
+    shorts: &[Short::of_kind(XEN, "xen")],
     read,
     can: |spec| Ok(guest_abilities(&VmSpec::from_target(spec)?)),
     expose: Some(expose_paths),

@@ -313,7 +313,7 @@ pub struct WordArgs {
     /// LLC-load-misses,sched:sched_wakeup
     #[arg(long, value_name = "EVENT", value_delimiter = ',')]
     pub perf: Vec<String>,
-    /// Run on another machine: ssh:HOST, ssh:USER@HOST, slurm:PARTITION
+    /// Run elsewhere: ssh:HOST, ssh:USER@HOST, podman:NAME, docker:NAME, kubectl:POD, slurm:PARTITION
     #[arg(
         long,
         visible_alias = "on",
@@ -426,7 +426,7 @@ pub struct RunArgs {
 /// Another machine that does the command's work.
 #[derive(Debug, Clone, Args)]
 pub struct FarArgs {
-    /// Another machine: ssh:HOST, or an experiment file with its target
+    /// Another machine: ssh:HOST, podman:NAME, or an experiment file with its target
     #[arg(
         long,
         visible_alias = "on",

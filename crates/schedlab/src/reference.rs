@@ -282,10 +282,24 @@ impl Page {
             .map(|t| vec![code(t.name), t.summary.to_owned()])
             .collect();
         self.table(&["`kind`", "meaning"], &rows);
+        self.words_of_targets();
         for target in machines::TARGETS.iter().filter(|t| !t.keys.is_empty()) {
             self.heading(&format!("### `[target]` with `kind = \"{}\"`", target.name));
             self.keys(target.keys);
         }
+    }
+
+    fn words_of_targets(&mut self) {
+        self.line("`--target WORD:NAME` of a command line:\n");
+        let all = machines::TARGETS.iter();
+        let words = all.flat_map(|target| target.shorts.iter().map(move |short| (target, short)));
+        let rows = words.map(|(target, short)| {
+            let form = format!("{}:{}", short.word, short.name.to_uppercase());
+            let keys = format!("kind = \"{}\", {} = …", target.name, short.key);
+            vec![code(&form), code(&keys), short.summary.to_owned()]
+        });
+        let rows: Vec<_> = rows.collect();
+        self.table(&["word", "keys of `[target]`", "meaning"], &rows);
     }
 
     fn formats(&mut self) {

@@ -329,23 +329,39 @@ fn short_form(text: &str, word: &str) -> Result<Vec<Key>, CliError> {
         Some((kind, value)) => (kind, Some(value)),
         None => (text, None),
     };
-    let def = machines::find_by_name(kind).filter(|def| def.short.is_some() == value.is_some());
-    let def = def.ok_or_else(|| {
-        let forms = machines::TARGETS.iter().map(|def| match def.short {
-            Some(key) => format!("{}:{}", def.name, key.to_uppercase()),
-            None => def.name.to_owned(),
-        });
-        let forms: Vec<String> = forms.collect();
+    let keys = |def: &machines::TargetDef, named: Option<(&str, &str)>| {
+        let kind = std::iter::once(("kind", def.name));
+        let keys = kind.chain(named);
+        let key = |(name, value)| Key::of_word(word, &format!("target.{name}"), value);
+        keys.map(key).collect()
+    };
+    let found = match value {
+        Some(value) => {
+            machines::find_by_short(kind).map(|(def, short)| keys(def, Some((short.key, value))))
+        }
+        None => machines::find_by_name(kind)
+            .filter(|def| def.shorts.is_empty())
+            .map(|def| keys(def, None)),
+    };
+    found.ok_or_else(|| {
         CliError::usage(
             format!("`{text}` is no target"),
-            format!("a target is one of: {}", forms.join(", ")),
+            format!("a target is one of: {}", target_forms().join(", ")),
         )
-    })?;
-    let key = |name, value| Key::of_word(word, &format!("target.{name}"), value);
-    let named = def.short.zip(value).map(|(name, value)| key(name, value));
-    Ok(std::iter::once(key("kind", def.name))
-        .chain(named)
-        .collect())
+    })
+}
+
+/// What a target is on a command line: `local`, `ssh:HOST`.
+fn target_forms() -> Vec<String> {
+    let of_target = |def: &&'static machines::TargetDef| {
+        let shorts = def.shorts.iter();
+        let forms = shorts.map(|short| format!("{}:{}", short.word, short.name.to_uppercase()));
+        match def.shorts.is_empty() {
+            true => vec![def.name.to_owned()],
+            false => forms.collect(),
+        }
+    };
+    machines::TARGETS.iter().flat_map(of_target).collect()
 }
 
 /// The target that `KIND:TEXT` means, or the file of an experiment names, and whether it was typed.

@@ -17,6 +17,7 @@ mod daemons;
 mod doctor;
 mod documentation;
 mod events;
+mod exec;
 mod experiments;
 mod faults;
 mod first_process;

@@ -8,10 +8,9 @@ use collect::sys::sched_getattr;
 use model::readings;
 use results::ResultSet;
 use rustix::process::Pid;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
-use tests::{Bench, Machine, expect_code, is_root, skipped, stdout, with_lock_of_runs};
+use tests::{Bench, Container, Machine, expect_code, is_root, skipped, stdout, with_lock_of_runs};
 
 /// The program of the daemon.
 const NAME: &str = "lab-daemon";
@@ -49,93 +48,37 @@ fn look_at(results: &ResultSet) {
     expect_work_elsewhere(results, NAME);
 }
 
-/// Script that runs a command where `/` is a mount, which runc wants and the root of a chroot is not. The mount is in
-/// one that no other namespace sees.
-const AS_A_MOUNT: &str = "mount -t tmpfs lab \"$0\"; mount --make-private \"$0\"; mkdir \"$0/root\"; \
-                          mount --rbind / \"$0/root\"; exec chroot \"$0/root\" \"$@\"";
-
-/// A container of Podman whose shell works for whoever asks it.
-struct Container {
-    name: String,
-    id: String,
+/// A container whose shell works for whoever asks it. Its pipes are in this bench.
+fn start_daemon(bench: &Bench) -> Container {
+    for pipe in ["requests", "answers"] {
+        let made = Command::new("mkfifo").arg(bench.path(pipe)).status();
+        assert!(made.unwrap().success());
+    }
+    tests::write_program(&bench.path(NAME), script(LONG));
+    let volume = format!("--volume={}:/lab", bench.dir.path().display());
+    Container::start(
+        bench,
+        &[&volume, "--workdir=/lab"],
+        &[&format!("/lab/{NAME}")],
+    )
 }
 
-impl Container {
-    /// The files of the container and its pipes are in this bench. Limits are given since Podman
-    /// raises them otherwise, which needs CAP_SYS_RESOURCE.
-    fn start(bench: &Bench) -> Self {
-        let root = bench.path("root");
-        for directory in ["bin", "proc", "sys", "dev", "tmp", "run", "etc", "lab"] {
-            std::fs::create_dir_all(root.join(directory)).unwrap();
-        }
-        let busybox = "/bin/busybox";
-        std::fs::copy(busybox, root.join("bin/busybox")).unwrap();
-        symlink("busybox", root.join("bin/sh")).unwrap();
-        for pipe in ["requests", "answers"] {
-            let made = Command::new("mkfifo").arg(bench.path(pipe)).status();
-            assert!(made.unwrap().success());
-        }
-        tests::write_program(&bench.path(NAME), script(LONG));
-        let mounts = bench.path("mounts");
-        std::fs::create_dir(&mounts).unwrap();
-        let name = format!("lab-{}", std::process::id());
-        let volume = format!("{}:/lab", bench.dir.path().display());
-        let output = Command::new("unshare")
-            .args([
-                "--mount",
-                "--propagation=unchanged",
-                "sh",
-                "-ec",
-                AS_A_MOUNT,
-            ])
-            .arg(&mounts)
-            .args(["podman", "--runtime=runc", "--cgroup-manager=cgroupfs"])
-            .args(["--events-backend=file", "run", "--detach", "--network=host"])
-            .args(["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"])
-            .args(["--volume", &volume, "--workdir=/lab", "--name", &name])
-            .arg("--rootfs")
-            .arg(root)
-            .arg(format!("/lab/{NAME}"))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let id = stdout(&output).trim().to_owned();
-        Container { name, id }
-    }
-
-    /// Answer of Podman to a question about it.
-    fn inspect(&self, what: &str) -> String {
-        let asked = ["inspect", "--format", what, &self.name];
-        stdout(&Command::new("podman").args(asked).output().unwrap())
-            .trim()
-            .to_owned()
-    }
-
-    /// Nice value of its first process, and the files of weights of its cgroup.
-    fn state(&self) -> (i32, Vec<String>) {
-        let pid: i32 = self.inspect("{{.State.Pid}}").parse().unwrap();
-        let nice = sched_getattr(Pid::from_raw(pid).unwrap().as_raw_nonzero().get())
-            .unwrap()
-            .nice;
-        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
-        let groups = groups.lines().map(|line| line.splitn(3, ':').nth(2));
-        let group = groups.flatten().find(|group| group.contains(&self.id));
-        let group = group.unwrap().trim_start_matches('/').to_owned();
-        let files = ["cpu.weight", "cpu/cpu.shares"].map(|file| match file.split_once('/') {
-            None => format!("/sys/fs/cgroup/{group}/{file}"),
-            Some((tree, file)) => format!("/sys/fs/cgroup/{tree}/{group}/{file}"),
-        });
-        let texts = files.iter().filter_map(|f| std::fs::read_to_string(f).ok());
-        (nice, texts.collect())
-    }
-}
-
-impl Drop for Container {
-    fn drop(&mut self) {
-        let _ = Command::new("podman")
-            .args(["rm", "--force", "--time=0", &self.name])
-            .output();
-    }
+/// Nice value of its first process, and the files of weights of its cgroup.
+fn state(container: &Container) -> (i32, Vec<String>) {
+    let pid: i32 = container.inspect("{{.State.Pid}}").parse().unwrap();
+    let nice = sched_getattr(Pid::from_raw(pid).unwrap().as_raw_nonzero().get())
+        .unwrap()
+        .nice;
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let groups = groups.lines().map(|line| line.splitn(3, ':').nth(2));
+    let group = groups.flatten().find(|group| group.contains(&container.id));
+    let group = group.unwrap().trim_start_matches('/').to_owned();
+    let files = ["cpu.weight", "cpu/cpu.shares"].map(|file| match file.split_once('/') {
+        None => format!("/sys/fs/cgroup/{group}/{file}"),
+        Some((tree, file)) => format!("/sys/fs/cgroup/{tree}/{group}/{file}"),
+    });
+    let texts = files.iter().filter_map(|f| std::fs::read_to_string(f).ok());
+    (nice, texts.collect())
 }
 
 #[test]
@@ -143,16 +86,13 @@ fn a_container_has_what_the_arm_says_by_its_name_and_by_its_id() {
     if !is_root() {
         return skipped("changing the processes of others needs root");
     }
-    if ["podman", "runc"]
-        .iter()
-        .any(|n| tests::program(n).is_none())
-    {
-        return skipped("podman or runc is not installed");
+    if !Container::is_possible_or_skip() {
+        return;
     }
     let _turn = with_lock_of_runs();
     let bench = Bench::default();
-    let container = Container::start(&bench);
-    let before = container.state();
+    let container = start_daemon(&bench);
+    let before = state(&container);
     for (out, called) in [
         ("by-name", &*container.name),
         ("by-id", &container.id[..12]),
@@ -161,7 +101,7 @@ fn a_container_has_what_the_arm_says_by_its_name_and_by_its_id() {
         let file = bench.file("container.toml", &experiment(&to, bench.dir.path()));
         expect_code(&bench.run(&["run", &file, "-o", out, "--wait"]), 0);
         look_at(&ResultSet::read(&bench.path(out)).unwrap());
-        assert_eq!(container.state(), before);
+        assert_eq!(state(&container), before);
     }
 }
 

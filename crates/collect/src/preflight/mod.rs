@@ -9,6 +9,7 @@ pub mod activity;
 mod cpu;
 mod kernel;
 mod memory;
+mod namespaces;
 mod power;
 
 pub use activity::Activity;
@@ -30,6 +31,8 @@ const RULES: &[Rule] = &[
     cpu::ISOLATION,
     cpu::AFFINITY,
     cpu::QUOTA,
+    namespaces::NAMESPACES,
+    namespaces::KNOBS,
     cpu::MITIGATIONS,
     kernel::SCHED_EXT,
     kernel::AUTOGROUP,

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 pub(super) const SUDO_REMEDY: &str =
     "allow it without a password (sudoers(5): `USER ALL=(root) NOPASSWD: ALL`), or log in as root";
+/// Rules about what a container hides of the machine that it is on.
+const OF_A_PLACE: [&str; 4] = ["affinity", "cpu-quota", "namespaces", "knobs"];
 /// Time for the answer of an agent that only reads.
 const ANSWER: Duration = Duration::from_secs(60);
 
@@ -153,12 +155,13 @@ fn of_inside(system: &System) -> Vec<Check> {
         ),
     };
     let cpus = fine("CPUs", format!("{}, {}", system.cpus, system.cpu_model));
-    vec![
-        cpus,
-        sched_ext,
-        programs,
-        fine("other runs", "none under way".to_owned()),
-    ]
+    let free = fine("other runs", "none under way".to_owned());
+    let hidden = system.preflight.iter();
+    let hidden = hidden.filter(|check| {
+        check.state == CheckState::Caution && OF_A_PLACE.contains(&check.name.as_str())
+    });
+    let all = [cpus, sched_ext, programs, free].into_iter();
+    all.chain(hidden.cloned()).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Another machine, over a program that runs commands there: ssh(1), or srun(1) of Slurm. This very
-//! binary is copied and is the agent there.
+//! Another machine, over a program that runs commands there: ssh(1), srun(1) of Slurm, or any command of
+//! the target exec. This very binary is copied and is the agent there.
 
 mod agent_file;
 mod checks;
@@ -7,8 +7,10 @@ mod line;
 mod look;
 mod reboot;
 mod session;
+mod words;
 
 pub use line::{Failure, Forwarding, Line, Sudo};
+pub(crate) use words::quote_words;
 
 use crate::{Boot, Can, Host, Looked, Session, Target, TargetError};
 use agent_file::AgentFile;
@@ -27,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Clocks that differ by more are told.
 const CLOCKS_S: u64 = 60;
 
-/// Another machine, with an agent that ssh(1) starts there.
+/// Another machine, with an agent that a line starts there.
 #[derive(Debug)]
 pub struct FarTarget {
     line: Arc<dyn Line>,

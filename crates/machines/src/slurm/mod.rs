@@ -10,7 +10,7 @@ pub use spec::{KEYS, SlurmSpec, kernel_feature};
 use crate::far::FarTarget;
 use crate::reboots::{self, came_with_another};
 use crate::{
-    Boot, Can, Fleet, Host, Leaving, Looked, Made, Session, Target, TargetDef, TargetError,
+    Boot, Can, Fleet, Host, Leaving, Looked, Made, Session, Short, Target, TargetDef, TargetError,
 };
 use job::Job;
 use model::{Experiment, Place, Problem, Reset, TargetSpec, Warning};
@@ -27,7 +27,7 @@ pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "one or several nodes of a cluster, which Slurm gives",
     keys: KEYS,
-    short: Some("partition"),
+    shorts: &[Short::of_kind(NAME, "partition")],
     read: |keys| {
         let slurm = SlurmSpec::deserialize(keys)?;
         slurm.check()?;

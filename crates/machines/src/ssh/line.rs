@@ -3,7 +3,7 @@
 
 use super::NAME;
 use super::spec::SshSpec;
-use crate::far::{Failure, Forwarding, Line, Sudo};
+use crate::far::{Failure, Forwarding, Line, Sudo, quote_words};
 use crate::{By, TargetError};
 use doors::read::{line_within, start_of};
 use doors::started::tool_command;
@@ -94,7 +94,7 @@ impl Line for SshSpec {
     fn command(&self, words: &[String]) -> Command {
         let mut ssh = self.ssh();
         ssh.args(["-o", "ClearAllForwardings=yes"]);
-        ssh.arg("--").arg(&self.host).arg(quoted(words));
+        ssh.arg("--").arg(&self.host).arg(quote_words(words));
         ssh
     }
 
@@ -184,21 +184,6 @@ fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
     ports.collect()
 }
 
-/// The words as one text for a login shell.
-fn quoted(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
-    words.join(" ")
-}
-
-/// Single quotes mean the same to every shell.
-fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,15 +224,6 @@ mod tests {
         }
         assert!(words(&command).ends_with("-p 2222 -o ClearAllForwardings=yes -- kim@lab3 true"));
         assert!(words(&forwarding).contains("-L 127.0.0.1:4000:127.0.0.1:80"));
-    }
-
-    #[test]
-    fn words_reach_the_far_side_as_they_are() {
-        let said = ["a b", "it's", "", "$HOME", "plain-1.2/x"].map(str::to_owned);
-        let script = format!("printf '%s|' {}", quoted(&said));
-        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(text, "a b|it's||$HOME|plain-1.2/x|");
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod spec;
 pub use spec::{KEYS, SshSpec};
 
 use crate::far::FarTarget;
-use crate::{Can, TargetDef, reboots};
+use crate::{Can, Short, TargetDef, reboots};
 use model::{Reset, TargetSpec};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "another machine, over ssh",
     keys: KEYS,
-    short: Some("host"),
+    shorts: &[Short::of_kind(NAME, "host")],
     read: |keys| {
         let ssh = SshSpec::deserialize(keys)?;
         ssh.check()?;

@@ -5,7 +5,7 @@ mod session;
 mod virtual_time;
 
 use crate::{
-    Boot, Can, Host, Keys, Made, ReadError, Session, Shown, Target, TargetDef, TargetError,
+    Boot, Can, Host, Keys, Made, ReadError, Session, Short, Shown, Target, TargetDef, TargetError,
 };
 use ::vm::boot::Guest;
 use ::vm::failure::io;
@@ -22,7 +22,7 @@ pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "a virtual machine with its own kernel (QEMU; no root needed)",
     keys: keys::KEYS,
-    short: Some("kernel"),
+    shorts: &[Short::of_kind(NAME, "kernel")],
     read,
     can: |spec| Ok(guest_abilities(&VmSpec::from_target(spec)?)),
     expose: Some(expose_paths),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub enum TargetCommand {
     /// Say what a machine lacks for experiments; only the agent is copied there
     Check {
-        /// ssh:HOST, or an experiment file with its target
+        /// ssh:HOST, podman:NAME, or an experiment file with its target
         #[arg(value_name = "KIND:NAME|FILE")]
         target: String,
         /// Connect as a file says, without asking

@@ -98,11 +98,22 @@ fn groups(what: Listing) -> Vec<Group> {
         Listing::Workloads => vec![group("workloads", None, 12, workloads())],
         Listing::Targets => {
             let all = machines::TARGETS.iter();
-            let all = all.map(|t| Entry {
-                json: json!({ "name": t.name, "summary": t.summary }),
-                ..Entry::new(t.name, t.summary, "name")
-            });
-            vec![group("targets", None, 8, all.collect())]
+            let of_target = |name, summary| Entry {
+                json: json!({ "name": name, "summary": summary }),
+                ..Entry::new(name, summary, "name")
+            };
+            let kinds = all.clone().map(|t| of_target(t.name, t.summary));
+            let words = all.flat_map(|t| t.shorts).filter(|s| !s.summary.is_empty());
+            let words = words.map(|s| of_target(s.word, s.summary));
+            vec![
+                group("targets", None, 10, kinds.collect()),
+                group(
+                    "words",
+                    Some("Places of `exec`, as --target WORD:NAME:"),
+                    10,
+                    words.collect(),
+                ),
+            ]
         }
         Listing::Collectors => {
             let all = agent::COLLECTORS.iter();

@@ -8,7 +8,10 @@ use machines::conformance::check_conformance;
 use machines::{Host, Keys, TargetDef};
 use model::{Experiment, TargetSpec};
 use std::process::Command;
-use tests::{Sshd, beside_others, schedlab, skipped, with_lock_of_runs};
+use tests::{
+    Bench, Container, Sshd, beside_others, own_mounts_or_skip, schedlab, shell_with_own_mounts,
+    skipped, with_lock_of_runs,
+};
 
 /// Targets of `machines::TARGETS`, and one more in one file and one line.
 static TARGETS: &[(&TargetDef, &str)] = &[
@@ -86,6 +89,57 @@ fn a_machine_over_ssh_does_what_a_target_must() {
     let keys = format!("{{host = \"lab\", config = \"{}\"}}", config.display());
     let spec = (machines::ssh::DEF.read)(Keys::parse(&keys).expect("a table"));
     conforms(&machines::ssh::DEF, &spec.expect("a machine"));
+}
+
+/// The target that these words lead to, with an agent whose files are in the bench.
+fn exec_conforms(bench: &Bench, leading: &[String]) {
+    let own = ["state", "cache"].map(|name| bench.path(name).display().to_string());
+    let own = [
+        format!("SCHEDLAB_STATE_DIR={}", own[0]),
+        format!("XDG_CACHE_HOME={}", own[1]),
+    ];
+    let words = [leading, &["env".to_owned()], &own].concat();
+    let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    let keys = format!("{{command = [{}]}}", words.join(", "));
+    let spec = (machines::exec::DEF.read)(Keys::parse(&keys).expect("a table"));
+    conforms(&machines::exec::DEF, &spec.expect("a place"));
+}
+
+#[test]
+fn a_place_that_a_command_leads_to_does_what_a_target_must() {
+    let words = match tests::is_root() && own_mounts_or_skip() {
+        true => own_processes(),
+        false => Vec::new(),
+    };
+    let _turn = with_lock_of_runs();
+    exec_conforms(&Bench::default(), &words);
+}
+
+/// Words that run a command with processes and mounts of its own.
+fn own_processes() -> Vec<String> {
+    let command = shell_with_own_mounts(
+        &["--pid", "--fork", "--kill-child"],
+        "mount -t proc proc /proc && exec \"$0\" \"$@\"",
+    );
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    words.collect()
+}
+
+#[test]
+fn a_container_does_what_a_target_must() {
+    if !tests::is_root() {
+        return skipped("podman is used as root");
+    }
+    if !Container::is_possible_or_skip() {
+        return;
+    }
+    let _turn = with_lock_of_runs();
+    let bench = Bench::default();
+    let container = Container::start(&bench, &[], &["sleep", "100000"]);
+    let keys = format!("{{podman = \"{}\"}}", container.name);
+    let spec = (machines::exec::DEF.read)(Keys::parse(&keys).expect("a table"));
+    conforms(&machines::exec::DEF, &spec.expect("a container"));
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub static DEF: TargetDef = TargetDef {
         "needed",
         "Program that starts the agent.",
     )],
-    short: Some("shell"),
+    shorts: &[],
     read: |keys| Ok(model::TargetSpec::new("shell", &Shell::deserialize(keys)?)),
     can: |_| Ok(CAN),
     expose: None,

@@ -96,18 +96,24 @@ impl TunableError {
             } => format!("its nearest on this kernel is {nearest}"),
             TunableError::Absent { .. } => "leave it out, or use a kernel that has it".to_owned(),
             TunableError::Unreachable { remedy, .. } => remedy.clone(),
-            TunableError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "run as root".to_owned()
-            }
-            TunableError::Io { .. } | TunableError::NotTaken { .. } => {
-                "use a value that this kernel takes".to_owned()
-            }
+            TunableError::Io { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => OF_ROOT.to_owned(),
+                io::ErrorKind::ReadOnlyFilesystem => OF_CONTAINER.to_owned(),
+                _ => OTHER_VALUE.to_owned(),
+            },
+            TunableError::NotTaken { .. } => OTHER_VALUE.to_owned(),
             TunableError::Above { name, limit, .. } => format!("set {limit} and {name} together"),
             TunableError::Forgets { other, .. } => format!("set {other}"),
             TunableError::Journal(_) => "make room in the state directory".to_owned(),
         }
     }
 }
+
+const OF_ROOT: &str =
+    "run as root of the machine, which root of a container with users of its own is not";
+const OF_CONTAINER: &str = "a container shows it and lets nobody turn it: measure on the machine itself, or in a \
+                            privileged container (podman run --privileged)";
+const OTHER_VALUE: &str = "use a value that this kernel takes";
 
 pub(super) struct Tuning;
 

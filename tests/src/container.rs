@@ -1,0 +1,111 @@
+//! A container of the real Podman, whose files are made on the spot from a static busybox: no registry is
+//! asked.
+
+use crate::{Bench, skipped, stdout};
+use std::os::unix::fs::symlink;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Script that runs a command where the root of the mount namespace is that of this process. Else what joins the
+/// container later has the root outside of a chroot, and not that of the container. The mounts are in a namespace that
+/// nobody else sees. nsenter(1) goes to its root first, since a chroot is none.
+const AS_A_MOUNT: &str = r#"
+nsenter --mount=/proc/self/ns/mnt mount --make-rprivate /
+nsenter --mount=/proc/self/ns/mnt sh -ec '
+  cd /
+  mount --rbind "/proc/$0/root" "/proc/$0/root$1"
+  cd "/proc/$0/root$1"
+  pivot_root . .
+  umount -l .
+  shift
+  exec chroot . "$@"' $$ "$0" "$@"
+"#;
+const BUSYBOX: &str = "/bin/busybox";
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
+/// A container that runs until this is dropped.
+#[derive(Debug)]
+pub struct Container {
+    /// Its name.
+    pub name: String,
+    /// Its ID.
+    pub id: String,
+}
+
+impl Container {
+    /// True where containers can be had; else it is said why not.
+    #[track_caller]
+    pub fn is_possible_or_skip() -> bool {
+        let missing = ["podman", "runc"]
+            .iter()
+            .any(|n| crate::program(n).is_none());
+        if missing {
+            skipped("podman or runc is not installed");
+        }
+        !missing
+    }
+
+    /// Starts one with these options of `podman run` and this command. Its files are in this bench. Limits
+    /// are given since Podman raises them otherwise, which needs CAP_SYS_RESOURCE.
+    pub fn start(bench: &Bench, options: &[&str], command: &[&str]) -> Self {
+        let root = bench.path("root");
+        for directory in ["bin", "proc", "sys", "dev", "tmp", "run", "etc", "lab"] {
+            std::fs::create_dir_all(root.join(directory)).expect("a directory");
+        }
+        std::fs::copy(BUSYBOX, root.join("bin/busybox")).expect("a static busybox");
+        let applets = Command::new(BUSYBOX).arg("--list").output();
+        for applet in stdout(&applets.expect("busybox")).lines() {
+            // It has itself in its list.
+            let _ = symlink("busybox", root.join("bin").join(applet));
+        }
+        let mounts = bench.path("mounts");
+        std::fs::create_dir(&mounts).expect("a directory");
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("lab-{}-{number}", std::process::id());
+        let output = Command::new("unshare")
+            .args([
+                "--mount",
+                "--propagation=unchanged",
+                "sh",
+                "-ec",
+                AS_A_MOUNT,
+            ])
+            .arg(&mounts)
+            .args(["podman", "--runtime=runc", "--cgroup-manager=cgroupfs"])
+            .args(["--events-backend=file", "run", "--detach", "--network=host"])
+            .args(["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"])
+            .args(["--name", &name])
+            .args(options)
+            .arg("--rootfs")
+            .arg(root)
+            .args(command)
+            .output()
+            .expect("unshare");
+        assert!(output.status.success(), "{output:?}");
+        let id = stdout(&output).trim().to_owned();
+        Container { name, id }
+    }
+
+    /// Answer of Podman to a question about it.
+    pub fn inspect(&self, what: &str) -> String {
+        let asked = ["inspect", "--format", what, &self.name];
+        stdout(&podman(&asked)).trim().to_owned()
+    }
+
+    /// Ends all its processes at once.
+    pub fn kill(&self) {
+        let output = podman(&["kill", &self.name]);
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = podman(&["rm", "--force", "--time=0", &self.name]);
+    }
+}
+
+fn podman(args: &[&str]) -> Output {
+    let output = Command::new("podman").args(args).output();
+    output.expect("podman")
+}
