@@ -26,6 +26,7 @@ pub fn study(setup: &Setup) -> Table {
         "lose 2 %",
         "claim too high by",
         "what is kept gains",
+        "verdicts",
     ];
     let note = "As many trials for each search as `tune` has on the average with its confirmation. Random search: places\n\
                 of the space, three trials each, against a mean of three of the baseline. Successive halving: the half\n\

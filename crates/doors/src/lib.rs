@@ -8,4 +8,5 @@
 pub mod read;
 pub mod shown;
 pub mod started;
+pub mod watch;
 pub mod written;

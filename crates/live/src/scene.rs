@@ -1,5 +1,6 @@
 //! Everything that a view draws, and where it comes from.
 
+use doors::watch::Watch;
 use report::Table;
 use report::picture::Picture;
 use results::fleet::{is_fleet, machine_dirs};
@@ -85,6 +86,8 @@ pub struct Directory {
     last: Option<Scene>,
     /// The change of the results that its machines have.
     counted: Option<Stamp>,
+    /// Tells the run, and those of its machines, that somebody watches.
+    _watches: Vec<Watch>,
 }
 
 /// Times at which the directory was changed: of its manifest and of its list of trials.
@@ -99,7 +102,9 @@ impl Directory {
         if !is_fleet(dir) {
             read::read_manifest(dir)?;
         }
+        let dirs = [dir.to_owned()].into_iter().chain(machine_dirs(dir));
         Ok(Directory {
+            _watches: dirs.filter_map(|dir| Watch::hold_directory(&dir)).collect(),
             dir: dir.to_owned(),
             picture: Picture::default(),
             seen: None,

@@ -199,6 +199,9 @@ pub struct TrialSpec {
     /// that an arm that takes no time to be put in force rests as long as one that does.
     #[serde(default, skip_serializing_if = "crate::evidence::is_no_time")]
     pub rest_ns: u64,
+    /// Somebody watches the run, so that the agent says how the trial goes ([`Reply::Pace`]).
+    #[serde(default)]
+    pub is_watched: bool,
 }
 
 impl TrialSpec {
@@ -216,6 +219,7 @@ impl TrialSpec {
             observe: Observe::default(),
             turns: None,
             rest_ns: 0,
+            is_watched: false,
         }
     }
 }

@@ -77,14 +77,14 @@ fn a_run_is_followed_by_lines_of_json_until_its_end() {
 #[test]
 fn a_native_load_tells_its_latencies_while_it_runs() {
     let _turn = beside_others();
-    expect_latencies("run -w wakeup:1 --duration 3s -a default -a nice=5 -o run --max-blocks 1 -q");
+    expect_latencies("run -w wakeup:1 --duration 2s -a default -a nice=5 -o run --max-blocks 2 -q");
 }
 
 #[test]
 fn a_load_tells_its_latencies_while_arms_take_turns() {
     let _turn = beside_others();
     expect_latencies(
-        "run -w wakeup:1 --duration 4s -a default -a batch -o run --max-blocks 1 -q \
+        "run -w wakeup:1 --duration 4s -a default -a batch -o run --max-blocks 2 -q \
          --in-place always --turn 200ms",
     );
 }
@@ -137,7 +137,8 @@ fn figures_of_a_trial_that_runs_are_seen_and_kept_nowhere() {
     let _turn = beside_others();
     let bench = Bench::default();
     let burn = "timeout 2.6 sh -c 'while :; do :; done'; true";
-    let mut words = run_words("1", &["-q"]);
+    // Who joins sees the figures from the next trial on.
+    let mut words = run_words("2", &["-q"]);
     words.truncate(words.len() - 2);
     words.extend(["sh", "-c", burn]);
     let paces = watch_paces(&bench, &words);

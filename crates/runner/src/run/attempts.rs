@@ -278,6 +278,7 @@ impl<'a> Run<'a> {
                 schedule::plan_turns(self.experiment, self.plan, place, lengths)
             }),
             rest_ns: self.rest_ns(),
+            is_watched: doors::watch::is_watched(self.writer.dir()),
             ..TrialSpec::new(arm.clone(), workload.clone(), load)
         }))
     }
