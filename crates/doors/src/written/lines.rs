@@ -1,0 +1,108 @@
+//! Files of lines that several processes read and add to: a line is whole or absent, whenever its writer dies.
+
+use super::file::open_file;
+use crate::read::{file_bytes, stream_bytes};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// The whole lines of such a file, and the right to add some: nobody else reads or writes it meanwhile.
+#[derive(Debug)]
+pub struct LockedLines {
+    file: File,
+    text: Vec<u8>,
+}
+
+impl LockedLines {
+    /// Waits until nobody else has the file, which is made with this mode where it is missing.
+    pub fn open(path: &Path, mode: u32, most_bytes: u64) -> io::Result<LockedLines> {
+        let file = open_file(path, mode)?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        let text = whole_lines(stream_bytes(&file, most_bytes)?);
+        Ok(LockedLines { file, text })
+    }
+
+    /// The lines with their ends. What a killed writer left of one is not among them.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Adds lines, each of which has its end, and returns when they are on the disk. After an error none of them
+    /// is there.
+    pub fn add_lines(&mut self, lines: &[u8]) -> io::Result<()> {
+        let whole = self.text.len() as u64;
+        let mut put = || {
+            self.file.set_len(whole)?;
+            self.file.seek(SeekFrom::Start(whole))?;
+            self.file.write_all(lines)?;
+            self.file.sync_all()
+        };
+        if let Err(error) = put() {
+            // A full disk has room for less.
+            let _ = self.file.set_len(whole);
+            return Err(error);
+        }
+        self.text.extend_from_slice(lines);
+        Ok(())
+    }
+}
+
+/// The whole lines of such a file, without the right to add any; none where it is missing.
+pub fn read_whole_lines(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
+    // A line that is just being added is there or not.
+    match file_bytes(path, most_bytes) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        bytes => bytes.map(whole_lines),
+    }
+}
+
+fn whole_lines(mut text: Vec<u8>) -> Vec<u8> {
+    let whole = text.iter().rposition(|byte| *byte == b'\n');
+    text.truncate(whole.map_or(0, |at| at + 1));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    const MOST: u64 = 1 << 20;
+
+    #[test]
+    fn what_a_killed_writer_left_of_a_line_is_no_line_and_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        assert_eq!(read_whole_lines(&path, MOST).unwrap(), b"");
+        std::fs::write(&path, "one\ntwo\nhal").unwrap();
+        assert_eq!(read_whole_lines(&path, MOST).unwrap(), b"one\ntwo\n");
+        let mut lines = LockedLines::open(&path, 0o600, MOST).unwrap();
+        lines.add_lines(b"three\n").unwrap();
+        assert_eq!(lines.text(), b"one\ntwo\nthree\n");
+        drop(lines);
+        assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn lines_of_several_writers_are_all_there_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = &dir.path().join("index");
+        thread::scope(|scope| {
+            for writer in 0..4 {
+                scope.spawn(move || {
+                    for number in 0..25 {
+                        let mut lines = LockedLines::open(path, 0o600, MOST).unwrap();
+                        let line = format!("{writer} {number}\n");
+                        lines.add_lines(line.as_bytes()).unwrap();
+                    }
+                });
+            }
+        });
+        let text = String::from_utf8(std::fs::read(path).unwrap()).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        lines.dedup();
+        assert_eq!(lines.len(), 100, "{text}");
+    }
+}
