@@ -205,7 +205,7 @@ pub fn gamma(rng: &mut ChaCha8Rng, shape: f64) -> f64 {
 }
 
 /// Student's t with 3 degrees of freedom, scaled to unit variance.
-fn student_3(rng: &mut ChaCha8Rng) -> f64 {
+pub fn student_3(rng: &mut ChaCha8Rng) -> f64 {
     let z = normal(rng);
     let squares: f64 = (0..3).map(|_| normal(rng).powi(2)).sum();
     z / squares.sqrt()

@@ -14,10 +14,12 @@
 
 mod events;
 mod machine;
+mod nights;
 mod protocol;
 mod race;
 mod regret;
 mod reports;
+mod rivals;
 mod searches;
 mod sessions;
 mod studies;

@@ -2,6 +2,7 @@
 
 use crate::events;
 use crate::machine::Noise;
+use crate::nights;
 use crate::protocol::Protocol;
 use crate::race;
 use crate::regret;
@@ -27,7 +28,7 @@ impl Setup {
 type Study = fn(&Setup) -> Table;
 
 /// All studies by name, in the order of the document.
-pub const ALL: [(&str, Study); 13] = [
+pub const ALL: [(&str, Study); 14] = [
     ("false-calls", false_calls),
     ("broken-assumptions", broken_assumptions),
     ("stopping", stopping),
@@ -41,6 +42,7 @@ pub const ALL: [(&str, Study); 13] = [
     ("races", race::races),
     ("searches", searches::study),
     ("recommendations", regret::recommendations),
+    ("changes-over-months", nights::study),
 ];
 
 /// Standard deviations of a pair's log-ratio.

@@ -18,6 +18,7 @@
 //! | [`ebh`] | which calls survive, of many |
 //! | [`wealth`] | the error that a session of many questions may spend |
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
+//! | [`change`] | since which run a series of runs is another one |
 //! | [`levels`] | on which level (boots, blocks) the variance is |
 //! | [`trend`] | drift over the order of measuring, and dependence |
 //! | [`correlation`] | which figures move together from block to block |
@@ -32,6 +33,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod bounds;
+pub mod change;
 pub mod coins;
 pub mod correlation;
 pub mod differences;
