@@ -199,6 +199,13 @@ pub const COMMANDS: &[Command] = &[
         &[0, 1, 2, 4],
     ),
     command(
+        "history-add",
+        Kind::Results,
+        &["history", "add", "input", "--store", "out"],
+        PLAIN,
+        &[0, 1, 2],
+    ),
+    command(
         "pack",
         Kind::Results,
         &["pack", "input", "-o", "out.tar.gz"],

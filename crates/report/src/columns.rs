@@ -122,6 +122,21 @@ impl Columns {
     }
 }
 
+/// Rows below a head, two columns indented; one line for each cell where the terminal is too narrow.
+pub fn table_lines(head: &[&str], rows: Vec<Vec<String>>, width: usize) -> Vec<String> {
+    const INDENT: usize = 2;
+    let head: Vec<(&str, Align)> = head.iter().map(|name| (*name, Align::Left)).collect();
+    let mut columns = Columns::new(&head);
+    rows.into_iter().for_each(|row| columns.push(row));
+    if columns.natural_width(INDENT) > width {
+        return columns.stacked_lines(INDENT, width);
+    }
+    let widths = columns.fit_widths(INDENT, width, &[]);
+    let mut lines = vec![columns.head_line(INDENT, &widths)];
+    lines.extend(columns.row_lines(INDENT, &widths, |_, text| text));
+    lines
+}
+
 /// One line of it, as it can be shown.
 pub fn plain_line(text: &str) -> String {
     one_line(text).into_owned()

@@ -37,11 +37,11 @@ mod quantity;
 mod shift;
 mod words;
 
-pub use columns::wrap_text;
-pub use quantity::{format_count, signed_with_unit, with_unit};
+pub use columns::{table_lines, wrap_text};
+pub use quantity::{format_change, format_count, format_interval, signed_with_unit, with_unit};
 pub use render::conclusion::arm_sentences as conclusion;
 pub use render::events::describe_time_to_call;
 pub use render::hgrm::{ReportFile, hgrm_files};
 pub use render::json::render as json;
 pub use render::{FORMATS, Format, Options, ReportError};
-pub use table::{CellTable, Comparison, Standing, Table, Tally, Verdict};
+pub use table::{CellTable, Comparison, LogRatio, Standing, Table, Tally, Verdict};

@@ -7,6 +7,7 @@ mod cells;
 mod choices;
 mod forecast;
 mod gate;
+mod history;
 mod hunt;
 mod installation;
 mod mcp;
@@ -24,6 +25,7 @@ pub use boot::{BootCommand, BootNextArgs, BootStart, BootStep};
 pub use cells::CellArgs;
 pub use forecast::PlanArgs;
 pub use gate::{GateArgs, GateFormat};
+pub use history::{CheckLimits, ConfirmArgs, FailOnAlarm, HistoryCommand, StoreArgs};
 pub use hunt::{HuntArgs, HuntWords};
 pub use installation::{
     SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand,
@@ -144,6 +146,9 @@ pub enum Command {
     /// Judge a new run against a stored one of the same experiment, for a CI
     #[command(after_help = examples::GATE)]
     Gate(GateArgs),
+    /// Follow ratios over many runs: since when one is another, and whether that is so
+    #[command(subcommand, after_help = examples::HISTORY)]
+    History(HistoryCommand),
     /// Undo what a killed run, a power cut or doctor --fix left in force
     #[command(after_help = examples::RESTORE)]
     Restore {

@@ -131,6 +131,15 @@ Examples:
   schedlab gate stored.tar.gz --fail-on unknown --format junit
   schedlab gate stored.tar.gz results/latest --virtual";
 
+pub const HISTORY: &str = "\
+Examples:
+  schedlab history add results/latest
+  schedlab history list
+  schedlab history check --effect 3% --false-alarms 1 --fail-on worse
+  schedlab history show 3fa4b1c2
+  schedlab history confirm 3fa4b1c2 --budget 5m
+  schedlab history close 3fa4b1c2 --because 'the BIOS was updated'";
+
 pub const RESTORE: &str = "\
 Examples:
   sudo schedlab restore";

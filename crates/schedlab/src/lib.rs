@@ -161,6 +161,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Merge(args) => commands::merge::merge(args),
         Command::Recommend(args) => commands::recommend::recommend(args),
         Command::Gate(args) => commands::gate::run(args),
+        Command::History(command) => commands::history::history(command),
         Command::Watch(args) => commands::watch::watch(args),
         Command::Restore { far, format } => commands::restore::restore(far.as_ref(), *format),
         Command::Scheduler(command) => commands::scheduler::scheduler(command),

@@ -30,7 +30,7 @@ pub fn wanted_like(earlier: &Path, args: &RunArgs) -> Result<Wanted, CliError> {
         calibrations: results::read::read_calibrations(opened.dir())?,
     };
     let silent = args.yes && args.quiet;
-    agreed(earlier, &wanted, args.yes, silent)?;
+    agree_to_run(earlier, &wanted, args.yes, silent)?;
     Ok(wanted)
 }
 
@@ -45,7 +45,7 @@ pub fn agreed_to_resume(held: &mut Held, yes: bool, silent: bool) -> Result<Agre
         source: None,
         calibrations: results::read::read_calibrations(&dir)?,
     };
-    let agreed = agreed(&dir, &wanted, yes, silent)?;
+    let agreed = agree_to_run(&dir, &wanted, yes, silent)?;
     held.adopt_run()?;
     Ok(agreed)
 }
@@ -65,7 +65,12 @@ fn in_results(earlier: &Path, error: CliError) -> CliError {
 }
 
 /// Shows what will run, and asks.
-fn agreed(earlier: &Path, wanted: &Wanted, yes: bool, silent: bool) -> Result<Agreed, CliError> {
+pub fn agree_to_run(
+    earlier: &Path,
+    wanted: &Wanted,
+    yes: bool,
+    silent: bool,
+) -> Result<Agreed, CliError> {
     let shown = match silent {
         true => String::new(),
         false => shown(earlier, wanted)?,

@@ -9,9 +9,48 @@ use plan::PlanError;
 use schedulers::{GitName, Step};
 use std::path::Path;
 
+/// A scheduler that was not built.
+#[derive(Debug)]
+pub enum Unbuilt {
+    /// Its source does not build, whoever tries again.
+    Gone(schedulers::Error),
+    /// All else: a tool that is missing, the network, an interruption.
+    Now(CliError),
+}
+
+impl From<CliError> for Unbuilt {
+    fn from(error: CliError) -> Self {
+        Unbuilt::Now(error)
+    }
+}
+
+impl From<schedulers::Error> for Unbuilt {
+    fn from(error: schedulers::Error) -> Self {
+        use schedulers::Error::{BuildFailed, NoSuchCrate, OtherVersion};
+        match error {
+            BuildFailed { .. } | NoSuchCrate { .. } | OtherVersion { .. } => Unbuilt::Gone(error),
+            error => Unbuilt::Now(error.into()),
+        }
+    }
+}
+
+impl From<Unbuilt> for CliError {
+    fn from(unbuilt: Unbuilt) -> Self {
+        match unbuilt {
+            Unbuilt::Gone(error) => error.into(),
+            Unbuilt::Now(error) => error,
+        }
+    }
+}
+
 /// Builds the schedulers that arms name by a commit, unless they were built before, and names their
 /// programs in the arms.
 pub fn build(experiment: &mut Experiment, agreed: Agreed) -> Result<(), CliError> {
+    Ok(build_versions(experiment, agreed)?)
+}
+
+/// The same for who wants to know whether it is worth trying again.
+pub fn build_versions(experiment: &mut Experiment, agreed: Agreed) -> Result<(), Unbuilt> {
     let arms = experiment.arms.iter_mut();
     for scheduler in arms.filter_map(|arm| arm.scheduler.as_mut()) {
         let asked = scheduler.program.clone();
@@ -41,7 +80,7 @@ pub fn build(experiment: &mut Experiment, agreed: Agreed) -> Result<(), CliError
 
 /// Builds the version that an arm names, `scx_lavd@1.1.3`, unless it is installed. A path is one of a
 /// program that is there, and a name without a version is taken as it is installed.
-fn install_version(program: &str) -> Result<(), CliError> {
+fn install_version(program: &str) -> Result<(), Unbuilt> {
     if program.contains('/') || !program.contains('@') {
         return Ok(());
     }

@@ -28,7 +28,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// 2026-11-21T19:16:06Z, when every synthetic run starts.
+/// 2026-11-21T19:16:06Z, when the trials of every synthetic run seem to start.
 const STARTED_UNIX_NS: u64 = 1_795_288_566_000_000_000;
 const TRIAL_NS: u64 = 6_200_000_000;
 
@@ -48,7 +48,7 @@ pub fn write(dir: &Path, scenario: &Scenario) -> io::Result<()> {
 /// The one start of the run.
 fn start(scenario: &Scenario) -> Start {
     Start {
-        began: "2026-11-21T19:16:06Z".to_owned(),
+        began: scenario.began.clone(),
         build: Build {
             version: "0.1.0".to_owned(),
             commit: String::new(),
@@ -67,7 +67,7 @@ fn manifest(scenario: &Scenario) -> Manifest {
         tool_commit: String::new(),
         name: scenario.experiment.name.clone(),
         seed: scenario.experiment.seed,
-        created: "2026-11-21T19:16:06Z".to_owned(),
+        created: scenario.began.clone(),
         state: RunState::Done,
         warnings: scenario.warnings.clone(),
         sources: Vec::new(),

@@ -15,6 +15,8 @@ pub struct Scenario {
     pub plan: Plan,
     /// Machine on which it seems to have been measured.
     pub system: System,
+    /// Beginning of the run (RFC 3339).
+    pub began: String,
     /// Warnings about the whole run.
     pub warnings: Vec<Warning>,
     /// Index of the place in the plan, and how its first attempt ended.
@@ -61,6 +63,7 @@ pub fn quickstart() -> Scenario {
     Scenario {
         plan: plan_of(&experiment, 11),
         system: system(),
+        began: "2026-11-21T19:16:06Z".to_owned(),
         warnings: quickstart_warnings(),
         failed_attempts: vec![
             (

@@ -25,6 +25,7 @@ mod formats;
 mod frames;
 mod gate;
 mod gatling;
+mod history;
 mod hunt;
 mod imports;
 mod json;

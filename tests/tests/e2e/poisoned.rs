@@ -188,6 +188,20 @@ fn all_commands(bench: &Bench, results: &str, other: &str) {
     commands.push(vec!["run", "--resume", results]);
     commands.push(vec!["merge", results, other, "-o", "merged"]);
     commands.push(vec!["plan", results]);
+    commands.push(vec!["history", "add", results, "--store", "history"]);
+    for format in ["text", "json"] {
+        let in_history = |words: &[&'static str]| {
+            let more = ["--store", "history", "--format", format];
+            [&["history"], words, &more].concat()
+        };
+        commands.push(in_history(&["list"]));
+        commands.push(in_history(&["list", "--runs"]));
+        commands.push(in_history(&["check"]));
+        // A run and its series are among what begins so.
+        for start in ["0", "2", "4", "6", "8", "a", "c", "e"] {
+            commands.push(in_history(&["show", start]));
+        }
+    }
     for command in commands {
         expect_clean(&bench.run(&command), &command.join(" "));
     }

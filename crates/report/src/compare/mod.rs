@@ -15,6 +15,9 @@ pub(crate) mod levels;
 pub(crate) mod pairing;
 mod text;
 
+pub use differences::list_runs;
+pub use pairing::{describe_work, tell_works_apart};
+
 use crate::lacks::Pair;
 use crate::shift::Shift;
 use crate::table::{Table, Verdict};

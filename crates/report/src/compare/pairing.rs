@@ -16,11 +16,10 @@ pub struct Matched {
 impl Matched {
     pub fn new(a: &ResultSet, b: &ResultSet) -> Matched {
         let work = |r: &ResultSet, cell: usize| {
-            let workload = &r.experiment.workloads[r.plan.cells[cell].workload];
-            work(workload)
+            describe_work(&r.experiment.workloads[r.plan.cells[cell].workload])
         };
         let (cells, mut unmatched) = match_up(&names_of_cells(a), &names_of_cells(b), |i, j| {
-            unlike(&work(a, i), &work(b, j))
+            tell_works_apart(&work(a, i), &work(b, j))
         });
         let arms_of = |r: &ResultSet| -> Vec<String> {
             let arms = r.experiment.arms.iter();
@@ -54,7 +53,7 @@ fn names_of_cells(results: &ResultSet) -> Vec<String> {
 }
 
 /// The work of a cell: its properties by name. Which metrics decide is none of them.
-fn work(workload: &Workload) -> BTreeMap<String, String> {
+pub fn describe_work(workload: &Workload) -> BTreeMap<String, String> {
     let params = workload.kind.params().iter();
     let params = params.map(|(name, value)| (name.clone(), value.to_string()));
     let fixed = [
@@ -69,8 +68,11 @@ fn work(workload: &Workload) -> BTreeMap<String, String> {
     params.chain(fixed).collect()
 }
 
-/// `duration 2s in A, 3s in B`; none where all is alike.
-fn unlike(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Option<String> {
+/// Difference of two works: `duration 2s in A, 3s in B`; none where all is alike.
+pub fn tell_works_apart(
+    a: &BTreeMap<String, String>,
+    b: &BTreeMap<String, String>,
+) -> Option<String> {
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let value = |of: &BTreeMap<String, String>, name| of.get(name).cloned();
     let said = names.into_iter().filter_map(|name| {

@@ -1,7 +1,7 @@
 //! The answer of a gate for the terminal.
 
 use super::{Check, FailOn, Gate};
-use crate::columns::{Align, Columns, wrap_text};
+use crate::columns::{table_lines, wrap_text};
 use crate::quantity::{format_change, format_interval, format_percent};
 
 const INDENT: usize = 2;
@@ -36,26 +36,18 @@ impl Gate {
 }
 
 fn table(checks: &[&Check], width: usize) -> Vec<String> {
-    let heads = ["call", "cell", "metric", "arm", "change", "stored, now"];
-    let heads: Vec<(&str, Align)> = heads.map(|head| (head, Align::Left)).into();
-    let mut columns = Columns::new(&heads);
-    for check in checks {
-        columns.push(vec![
+    let row = |check: &&Check| {
+        vec![
             check.call.as_str().to_owned(),
             check.cell.clone(),
             check.metric.clone(),
             check.arm.clone(),
             format_move(check),
             check.figures.clone(),
-        ]);
-    }
-    if columns.natural_width(INDENT) > width {
-        return columns.stacked_lines(INDENT, width);
-    }
-    let widths = columns.fit_widths(INDENT, width, &[]);
-    let mut lines = vec![columns.head_line(INDENT, &widths)];
-    lines.extend(columns.row_lines(INDENT, &widths, |_, text| text));
-    lines
+        ]
+    };
+    let head = ["call", "cell", "metric", "arm", "change", "stored, now"];
+    table_lines(&head, checks.iter().map(row).collect(), width)
 }
 
 /// `+3.2% [+1.0%, +5.4%]`.

@@ -11,6 +11,7 @@ mod drift;
 mod evidence;
 pub(crate) mod explanation;
 mod levels;
+mod log_ratio;
 mod modes;
 mod narrowing;
 mod not_measured;
@@ -23,6 +24,7 @@ mod warm;
 
 pub use evidence::Statement;
 pub use judge::Verdict;
+pub use log_ratio::LogRatio;
 pub use narrowing::{Standing, clip_standings};
 pub(crate) use not_measured::most_common;
 use stats::Test;
@@ -448,6 +450,13 @@ impl Table {
         self.warnings
             .iter()
             .filter(|w| w.severity == Severity::Serious)
+    }
+
+    /// Schedulers that were attached in the trials of an arm, with version and hash.
+    pub fn list_programs(&self, arm: &str) -> &[String] {
+        let mut arms = self.arms.iter();
+        arms.find(|found| found.name == arm)
+            .map_or(&[], |found| &found.programs)
     }
 
     /// Comparisons of all cells, in the order of the cells.

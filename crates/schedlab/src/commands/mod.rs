@@ -8,6 +8,7 @@ pub mod compare;
 pub mod doctor;
 pub mod forecast;
 pub mod gate;
+pub mod history;
 pub mod hunt;
 pub mod import;
 pub mod inner_roles;

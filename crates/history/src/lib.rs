@@ -1,0 +1,28 @@
+//! Runs over months. A store has the figures of each run, one line a run. Runs whose figures may be compared form a
+//! *series*: the ratio of an arm to its *anchor*, the baseline that was measured in the same blocks. So a machine that
+//! became slower moves no series. Where a series changed there is an *alarm*, which keeps its place whatever comes
+//! later, and is closed by a measurement of both versions beside each other.
+//!
+//! ```text
+//! STORE/
+//!   index.jsonl            a line for each run, alarm and end of an alarm; only added to, under a lock
+//!   experiments/HASH.json  the experiment of runs, as they were measured; written before the line that names it
+//! ```
+
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod alarm;
+mod digest;
+mod run;
+mod search;
+mod series;
+mod store;
+#[cfg(test)]
+mod testing;
+
+pub use alarm::{Alarm, End, Outcome, Tracked, Turn};
+pub use run::{Figure, MachineClass, Refusal, Run, Version};
+pub use search::{Found, Settings, find_alarms};
+pub use series::{Series, SeriesKey, group_series, tell_runs_apart};
+pub use store::{Added, Contents, Store, StoreError};

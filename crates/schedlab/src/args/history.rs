@@ -1,0 +1,114 @@
+//! `schedlab history` as it is typed.
+
+use super::{UnpackArgs, WaitArgs};
+use crate::output::Plain;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub enum HistoryCommand {
+    /// Add runs; one that is there is not added again
+    Add {
+        /// Results directories or capsules
+        #[arg(required = true, value_name = "FILE|DIR")]
+        runs: Vec<PathBuf>,
+        #[command(flatten)]
+        unpack: UnpackArgs,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// List the series with their last figures
+    List {
+        /// List the runs instead
+        #[arg(long)]
+        runs: bool,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Show a series, a run or an alarm; of two runs say why figures of them are in no series together
+    Show {
+        /// The beginning of the hash of a series, a run or an alarm, or of those of two runs
+        #[arg(required = true, num_args = 1..=2, value_name = "HASH")]
+        hashes: Vec<String>,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Look for changes in all series, and keep an alarm for each that was not told before
+    Check {
+        #[command(flatten)]
+        limits: CheckLimits,
+        /// Exit with 5 if such an alarm is open
+        #[arg(long, value_name = "WHAT")]
+        fail_on: Option<FailOnAlarm>,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Measure both versions of an alarm beside each other on this machine, and end it by what comes out
+    Confirm(Box<ConfirmArgs>),
+    /// Close an alarm by hand
+    Close {
+        /// The beginning of its hash
+        #[arg(value_name = "HASH")]
+        alarm: String,
+        /// Reason, for those who come later
+        #[arg(long, value_name = "TEXT")]
+        because: String,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ConfirmArgs {
+    /// The beginning of the alarm's hash
+    #[arg(value_name = "HASH")]
+    pub alarm: String,
+    /// Wall time for the trials: 2m, 1h [default: the experiment's]
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// Most blocks [default: the experiment's]
+    #[arg(long, value_name = "N")]
+    pub max_blocks: Option<u32>,
+    /// Results directory [default: results/NAME-confirm-TIME/]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Run the experiment of the history without asking
+    #[arg(short, long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    /// No progress, only the answer
+    #[arg(short, long)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// Size and rate of alarms.
+#[derive(Debug, Clone, Args)]
+pub struct CheckLimits {
+    /// Smallest change of a ratio that is of interest
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = plan::parse_fraction)]
+    pub effect: f64,
+    /// False alarms that all series together may have in a year, on average, if nothing changes
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub false_alarms: f64,
+}
+
+/// Place of a history, and the form in which it is shown.
+#[derive(Debug, Clone, Args)]
+pub struct StoreArgs {
+    /// Directory of the history [default: history/ in the state directory]
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    pub format: Plain,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOnAlarm {
+    /// An arm became worse
+    Worse,
+    /// It became worse or better
+    Any,
+}
