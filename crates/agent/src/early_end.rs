@@ -46,7 +46,7 @@ impl Trial<'_, '_> {
 
     /// The end of the arm and the event that it is, where there is a window and the experiment counts it.
     fn find_counted_end(&mut self) -> Option<(RareEvent, Ending)> {
-        if self.window_ns.0 == 0 || self.context.interrupt.is_raised() {
+        if self.window_ns.0 == 0 || self.rail.is_some() || self.context.interrupt.is_raised() {
             return None;
         }
         let events = &self.spec.observe.events;

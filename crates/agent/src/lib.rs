@@ -35,6 +35,7 @@ mod memory;
 mod network;
 mod process;
 mod processes;
+mod rails;
 mod roles;
 mod runner_input;
 mod serve;

@@ -17,8 +17,8 @@ use load::{Driver, Job, Launch, Output, Parsed, Worst};
 use model::printable::last_lines;
 use model::trace::WORST_FILE;
 use model::{
-    Evidence, Happened, Measurement, Part, Reply, Severity, TrialResult, TrialSpec, TrialState,
-    Warning, WorstTrace,
+    Evidence, Happened, Measurement, Part, RailHit, Reply, Severity, TrialResult, TrialSpec,
+    TrialState, Warning, WorstTrace,
 };
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -74,6 +74,8 @@ pub struct Trial<'a, 'c> {
     metrics: Vec<Measurement>,
     trace: Option<WorstTrace>,
     pub happened: Vec<Happened>,
+    /// The rail that was hit.
+    pub rail: Option<RailHit>,
     /// Parts of the result, where arms take turns.
     pub of_arms: Vec<OfArm>,
 }
@@ -100,6 +102,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             metrics: Vec::new(),
             trace: None,
             happened: Vec::new(),
+            rail: None,
             of_arms: Vec::new(),
             context,
             spec,
@@ -385,6 +388,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             trace: self.trace.filter(|_| counts),
             windows: None,
             events: if counts { self.happened } else { Vec::new() },
+            rail: self.rail,
         }
     }
 }

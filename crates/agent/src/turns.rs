@@ -245,7 +245,8 @@ impl<'a> Trial<'a, '_> {
         looked.map_err(|e| Stop::Failed(e.to_string()))
     }
 
-    fn take_back(&mut self) -> Result<(), Stop> {
+    /// Takes back what is in force. An error where something could not be.
+    pub fn take_back(&mut self) -> Result<(), Stop> {
         let errors = self.in_force.take_back(self.context.root).errors;
         match errors.is_empty() {
             true => Ok(()),

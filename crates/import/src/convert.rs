@@ -279,6 +279,7 @@ fn trial(place: &PlannedTrial, run: &Run, cell: &str) -> (Trial, TrialFiles) {
             trace: None,
             windows: None,
             events: Vec::new(),
+            rail: None,
         },
     };
     let mut texts = vec![TrialFile {

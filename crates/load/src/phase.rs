@@ -14,6 +14,7 @@
 use crate::worst::{self, LOOK, Lookout};
 use crate::{Job, Launch, Output, Parsed, SELF, program, sys};
 use doors::read::Lines;
+use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -32,8 +33,27 @@ pub const BEGIN: &str = "begin";
 pub const END: &str = "end";
 /// Usage of the threads has been read, and they may end.
 pub const SEEN: &str = "seen";
+/// Prefix of a line of the process, where a rail was hit ([`RailSeen`] as JSON): the arm in force is to be taken
+/// back at once.
+pub const RAIL: &str = "rail ";
 /// Prefix of the last line of the process, before the figures as JSON.
 pub const RESULT: &str = "result ";
+
+/// Rail that the process saw hit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RailSeen {
+    /// The rail as it was written.
+    pub rail: String,
+    /// What was seen, in words.
+    pub seen: String,
+    /// The time of CLOCK_MONOTONIC then, in nanoseconds.
+    pub at_ns: u64,
+}
+
+/// The rail that a line of a process is about; `None` for any other line.
+pub fn find_rail(line: &str) -> Option<RailSeen> {
+    serde_json::from_str(line.strip_prefix(RAIL)?).ok()
+}
 
 /// Error that ends a native generator.
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +187,18 @@ impl<'a> Phases<'a> {
         }
         self.wait_until(at_ns)?;
         self.say(END)
+    }
+
+    /// Says that a rail was hit.
+    pub fn report_rail(&mut self, rail: &str, seen: &str) -> Result<(), NativeError> {
+        let seen = RailSeen {
+            rail: rail.to_owned(),
+            seen: seen.to_owned(),
+            at_ns: sys::now_ns(),
+        };
+        let json =
+            serde_json::to_string(&seen).map_err(|e| NativeError::Generator(e.to_string()))?;
+        self.say(&format!("{RAIL}{json}"))
     }
 
     /// Waits until the agent has read what the threads used; they take it along when

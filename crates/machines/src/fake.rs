@@ -229,6 +229,7 @@ impl FakeSession {
             trace: None,
             windows: None,
             events: (self.happened)(spec),
+            rail: None,
         };
         let is_ok = result.state == TrialState::Ok;
         let ended = Reply::Trial {

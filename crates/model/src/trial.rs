@@ -4,6 +4,7 @@ use crate::event::Happened;
 use crate::evidence::Evidence;
 use crate::metric::Measurement;
 use crate::problem::Warning;
+use crate::rail::RailHit;
 use crate::schedule::PlannedTrial;
 use crate::trace::WorstTrace;
 use crate::turns::Windows;
@@ -90,6 +91,9 @@ pub struct TrialResult {
     /// Rare events that the experiment counts, each once, with their exposure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Happened>,
+    /// The rail that ended the trial and the run, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rail: Option<RailHit>,
 }
 
 /// `trial.json`: a trial with its place in the plan.

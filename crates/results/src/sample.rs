@@ -242,6 +242,7 @@ pub(crate) mod tests {
                 trace: None,
                 windows: None,
                 events: Vec::new(),
+                rail: None,
             },
         }
     }

@@ -90,6 +90,7 @@ fn trial(index: u32, attempt: u32) -> Trial {
             trace: None,
             windows: None,
             events: Vec::new(),
+            rail: None,
         },
     }
 }

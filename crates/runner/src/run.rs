@@ -10,6 +10,7 @@ mod capacity;
 mod endings;
 mod options;
 mod pilot;
+mod rails;
 mod snapshot;
 mod steady_rate;
 mod turns;
@@ -24,7 +25,7 @@ use crate::pool::Member;
 use crate::same_machine;
 use crate::{Event, Progress, RunError};
 use machines::{Boot, Saved, Target, TargetError};
-use model::{Build, Calibration, Experiment, Plan, PlannedTrial, Side, Trial};
+use model::{Build, Calibration, Experiment, Plan, PlannedTrial, RailHit, Side, Trial};
 use results::Writer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,6 +68,7 @@ pub fn run_plan(
         is_stretched: false,
         pool: options.pool,
         left_out: options.left_out,
+        railed: None,
         experiment,
         plan,
         target,
@@ -146,6 +148,8 @@ struct Run<'a> {
     /// Does it take a little more than its budget, for the least number of blocks?
     is_stretched: bool,
     pool: Option<Member<'a>>,
+    /// The rail that ends the run.
+    railed: Option<RailHit>,
 }
 
 impl<'a> Run<'a> {
@@ -208,7 +212,10 @@ impl<'a> Run<'a> {
     fn interrupt(&mut self) -> Outcome {
         self.connection = None;
         self.beside = None;
-        Outcome::Interrupted
+        match self.railed.take() {
+            Some(hit) => Outcome::Railed(hit),
+            None => Outcome::Interrupted,
+        }
     }
 
     fn is_wanted(&self, place: &PlannedTrial) -> bool {

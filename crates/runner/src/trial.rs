@@ -295,6 +295,7 @@ pub fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialRe
         trace: None,
         windows: None,
         events: Vec::new(),
+        rail: None,
     }
 }
 

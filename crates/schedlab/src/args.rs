@@ -394,6 +394,10 @@ pub struct RunArgs {
     /// report says so
     #[arg(long, requires = "resume")]
     pub anyway: bool,
+    /// Change nothing: measure one block as the machine is, under the names of the arms, and say what would be
+    /// seen
+    #[arg(long, conflicts_with_all = ["like", "resume", "fail_on"])]
+    pub rehearse: bool,
     #[command(flatten)]
     pub wait: WaitArgs,
     /// Open the HTML report in a browser at the end (xdg-open)

@@ -3,8 +3,8 @@
 //! Errors quote files and programs of others: what a terminal would obey is shown instead.
 
 use miette::{Diagnostic, LabeledSpan, SourceCode};
-use model::Problem;
 use model::printable::{clean_lines, one_line};
+use model::{Problem, RailHit};
 use std::fmt::{Display, Write};
 use std::process::ExitCode;
 
@@ -24,6 +24,8 @@ pub const TRIALS_LOST: u8 = 4;
 /// A result was found that `--fail-on` names: a regression, a difference (`gate`), or a comparison
 /// that is not decided. A proposal was not accepted.
 pub const REGRESSION: u8 = 5;
+/// A rail of the workload was hit (`stop-if`): the arm was taken back, and the run has ended.
+pub const RAIL: u8 = 6;
 /// Interrupted; everything was undone, finished trials are on disk.
 pub const INTERRUPTED: u8 = 130;
 
@@ -41,6 +43,10 @@ pub const CODES: &[(u8, &str)] = &[
         REGRESSION,
         "with --fail-on, or of gate: a regression or difference was found, or is not decided; of propose: \
          not accepted",
+    ),
+    (
+        RAIL,
+        "a rail was hit (stop-if): the arm in force was taken back, and the run has ended",
     ),
     (INTERRUPTED, "interrupted; everything was undone"),
 ];
@@ -68,6 +74,8 @@ pub enum CliError {
     Unmet(Vec<Problem>),
     #[error("interrupted before anything was measured; everything was undone")]
     Interrupted,
+    #[error("{}", .0.in_words())]
+    Railed(RailHit),
     #[error("{message}")]
     Internal {
         message: String,
@@ -97,6 +105,7 @@ impl CliError {
             CliError::Unmet(_) => UNMET,
             CliError::Internal { .. } => INTERNAL,
             CliError::Interrupted => INTERRUPTED,
+            CliError::Railed(_) => RAIL,
         })
     }
 }

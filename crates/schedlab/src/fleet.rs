@@ -299,6 +299,13 @@ fn outcome(
     interrupted: &AtomicBool,
 ) -> Result<Outcome, CliError> {
     let is_done = |end: &Result<Outcome, CliError>| matches!(end, Ok(Outcome::Done));
+    let railed = ends.iter().find_map(|end| match end {
+        Ok(Outcome::Railed(hit)) => Some(hit.clone()),
+        _ => None,
+    });
+    if let Some(hit) = railed {
+        return Ok(Outcome::Railed(hit));
+    }
     if interrupted.load(Ordering::Relaxed) {
         return Ok(Outcome::Interrupted);
     }
@@ -383,8 +390,13 @@ impl Watch<'_> {
     fn run_one(&self, machine: &mut Machine, member: Member) -> Result<Outcome, CliError> {
         let over = Over(Arc::clone(&machine.flags.over));
         let ended = self.run_of(machine, member);
-        if matches!(ended, Ok(Outcome::Done)) {
-            self.first_done.get_or_init(Instant::now);
+        match ended {
+            Ok(Outcome::Done) => {
+                self.first_done.get_or_init(Instant::now);
+            }
+            // No other machine goes on with what broke it.
+            Ok(Outcome::Railed(_)) => self.interrupted.store(true, Ordering::Relaxed),
+            _ => {}
         }
         drop(over);
         ended

@@ -69,6 +69,10 @@ pub fn measure_anew(
     if outcome == Outcome::Interrupted && run.is_empty() {
         return Err(CliError::Interrupted);
     }
+    if let Outcome::Railed(hit) = outcome {
+        // Nobody goes on with what broke a service.
+        return Err(CliError::Railed(hit));
+    }
     Ok(Measured {
         results: ResultSet::read(run.dir())?,
         outcome,
@@ -327,7 +331,7 @@ impl Run {
         drop(pulse);
         let state = match &outcome {
             Ok(Outcome::Done) => RunState::Done,
-            Ok(Outcome::Interrupted) => RunState::Interrupted,
+            Ok(Outcome::Interrupted | Outcome::Railed(_)) => RunState::Interrupted,
             Ok(Outcome::Restarts(_)) => RunState::Running,
             Err(_) => RunState::Aborted,
         };

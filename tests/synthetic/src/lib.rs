@@ -134,6 +134,7 @@ fn excluded(scenario: &Scenario, planned: &PlannedTrial, attempt: u32, state: Tr
             trace: None,
             windows: None,
             events: Vec::new(),
+            rail: None,
         },
     }
 }

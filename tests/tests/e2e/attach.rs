@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use tests::{Bench, alone, expect_code, skipped, stderr, stdout};
+use tests::{Bench, alone, expect_code, skipped, stderr, stdout, with_lock_of_runs};
 
 /// A service of somebody else. It is killed when this is dropped.
 struct Service {
@@ -176,4 +176,167 @@ fn a_service_that_is_not_there_and_an_address_without_figures_are_said_before_an
     let file = bench.file("gone.toml", &text);
     let output = bench.run(&["check", &file]);
     assert!(!output.status.success(), "{}", stdout(&output));
+}
+
+/// The service under an arm that keeps it to one CPU, which the service sees, with these rails.
+fn confining(service: &Service, rails: &str) -> String {
+    let port = service.port;
+    format!(
+        "name = \"confined\"\nstop = {{ min-blocks = 2, max-blocks = 2 }}\n\
+         [[arm]]\nname = \"free\"\n\
+         [[arm]]\nname = \"kept\"\ncpus = \"0\"\n\
+         [[workload]]\nkind = \"attach\"\nto = {{ pid = {} }}\nin-place = \"always\"\n\
+         turn = \"3s\"\nwashout = \"200ms\"\nduration = \"6s\"\nwarmup = \"100ms\"\n\
+         stop-if = {rails}\n\
+         [[workload.metric]]\nname = \"confined\"\nbetter = \"lower\"\nscale = \"difference\"\n\
+         prometheus = \"http://127.0.0.1:{port}/metrics\"\nquery = \"confined\"\n\
+         [[workload.metric]]\nname = \"worked\"\nbetter = \"higher\"\n\
+         prometheus = \"http://127.0.0.1:{port}/metrics\"\nquery = \"work_total\"\n",
+        service.pid
+    )
+}
+
+/// The rail in the first trial of a run.
+fn rail_of(bench: &Bench) -> model::RailHit {
+    let results = results::ResultSet::read(&bench.path("out")).unwrap();
+    let trial = &results.trials[0].trial;
+    trial.result.rail.clone().unwrap()
+}
+
+/// One run in which the arm hits a rail: it is back as it was, and the report says so.
+fn expect_rail(service: &Service) {
+    let bench = Bench::default();
+    let before = service.allowed_cpus();
+    let text = confining(service, "[\"worked < 0\", \"confined > 0 for 500ms\"]");
+    let file = bench.file("rails.toml", &text);
+    let output = bench.run(&["run", &file, "-o", "out", "-q", "--wait"]);
+    expect_code(&output, 6);
+    let said = format!("{}{}", stdout(&output), stderr(&output));
+    let words = "The rail `confined > 0 for 500ms` was hit";
+    assert!(said.contains(words), "{said}");
+    let hit = rail_of(&bench);
+    assert_eq!(hit.arm, "kept");
+    assert!(hit.taken_back_ns < 1_000_000_000, "{hit:?}");
+    assert_eq!(service.allowed_cpus()[0], before[0]);
+    let report = stdout(&bench.run(&["report", "out"]));
+    assert!(report.contains("while kept was in force"), "{report}");
+    expect_code(&bench.run(&["verify", "out"]), 0);
+    bench.expect_nothing_left();
+}
+
+/// Can a service of somebody else be changed here?
+fn can_change_or_skip() -> bool {
+    if !tests::is_root() {
+        skipped("a process of somebody else is changed by root");
+    }
+    tests::is_root() && tests::python_or_skip()
+}
+
+#[test]
+fn a_rail_that_an_arm_hits_takes_it_back_within_a_second_and_ends_the_run() {
+    if can_change_or_skip() {
+        let _turn = alone();
+        expect_rail(&Service::start());
+    }
+}
+
+#[test]
+#[ignore = "twenty runs; make test-long runs them"]
+fn twenty_rails_of_twenty_take_their_arm_back_within_a_second() {
+    if can_change_or_skip() {
+        let _turn = alone();
+        let service = Service::start();
+        (0..20).for_each(|_| expect_rail(&service));
+    }
+}
+
+#[test]
+fn a_service_that_gives_no_answer_is_a_rail_that_was_hit() {
+    if !can_change_or_skip() {
+        return;
+    }
+    let _turn = with_lock_of_runs();
+    let bench = Bench::default();
+    let service = Service::start();
+    let text = confining(&service, "[\"worked < 0\"]");
+    let file = bench.file("rails.toml", &text);
+    let mut command = bench.command(&["run", &file, "-o", "out", "-q", "--wait"]);
+    let run = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = run.spawn().unwrap();
+    let signal = |name: &str| {
+        let pid = service.pid.to_string();
+        let sent = Command::new("kill").args([name, &pid]).status();
+        assert!(sent.unwrap().success());
+    };
+    // The arm is in force when the service is kept to a CPU.
+    let before = service.allowed_cpus();
+    while service.allowed_cpus()[0] == before[0] {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    signal("-STOP");
+    let output = run.wait_with_output().unwrap();
+    signal("-CONT");
+    expect_code(&output, 6);
+    assert!(
+        rail_of(&bench).seen.contains("nobody knows"),
+        "{:?}",
+        rail_of(&bench)
+    );
+    assert_eq!(service.allowed_cpus()[0], before[0]);
+}
+
+#[test]
+fn a_rehearsal_shows_all_windows_and_applies_no_arm() {
+    if !tests::python_or_skip() {
+        return;
+    }
+    let _turn = with_lock_of_runs();
+    let bench = Bench::default();
+    let service = Service::start();
+    let file = bench.file("rails.toml", &confining(&service, "[\"confined > 0\"]"));
+    let output = bench.run(&["run", &file, "-o", "out", "--rehearse", "--wait"]);
+    expect_code(&output, 0);
+    let said = stderr(&output);
+    assert!(said.contains("Nothing was changed."), "{said}");
+    assert!(
+        said.contains("confined: median 0 of 2 windows, 0 to 0"),
+        "{said}"
+    );
+    assert!(
+        stdout(&output).contains("kept (not applied)"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn a_rail_that_nobody_could_look_at_is_said_with_its_line() {
+    if !tests::python_or_skip() {
+        return;
+    }
+    let bench = Bench::default();
+    let service = Service::start();
+    for (rail, why, remedy) in [
+        (
+            "wroked > 5",
+            "the service has no metric `wroked`",
+            "did you mean `worked`?",
+        ),
+        (
+            "worked > 250ms",
+            "the bound is in ms, and `worked` is in 1/s",
+            "write the bound in 1/s",
+        ),
+        ("worked = 5", "it compares nothing", "stop-if = "),
+        ("worked > 5 for long", "is not a duration", "stop-if = "),
+        ("worked > many", "is no number with a unit", "stop-if = "),
+    ] {
+        let text = confining(&service, &format!("[\"confined > 0\", \"{rail}\"]"));
+        let output = bench.run(&["plan", &bench.file("wrong.toml", &text)]);
+        expect_code(&output, 2);
+        let said = stderr(&output);
+        for words in [why, remedy, "wrong.toml:16:"] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
 }

@@ -75,6 +75,7 @@ fn in_place_of(command: &str) -> String {
         "--format",
         "--target",
         "--live",
+        "--rehearse",
     ];
     let option = |word: &&str| word.split('=').next().unwrap_or_default().to_owned();
     let only_of_run = words

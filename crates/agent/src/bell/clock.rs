@@ -88,6 +88,7 @@ pub fn start_clock(trial: &mut Trial, process: &mut Process) -> Result<Instant, 
                     let left = at_ns.saturating_sub(trace::now_ns());
                     return Ok(Instant::now() + Duration::from_nanos(left));
                 }
+                trial.hear_line(&line)?;
             }
             Event::Interrupted => return Err(Stop::interrupted()),
             Event::Exited => return Err(ended_early(process, "opens")),
@@ -100,7 +101,7 @@ pub fn start_clock(trial: &mut Trial, process: &mut Process) -> Result<Instant, 
 pub fn wait_until(trial: &mut Trial, process: &mut Process, until: Instant) -> Result<(), Stop> {
     loop {
         match process.wait(trial.context.interrupt, until) {
-            Event::Line(_) => {}
+            Event::Line(line) => trial.hear_line(&line)?,
             Event::Interrupted => return Err(Stop::interrupted()),
             Event::Exited => return Err(ended_early(process, phase::END)),
             Event::Timeout => {

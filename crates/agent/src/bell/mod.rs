@@ -47,7 +47,7 @@ pub fn wait_for_exit(trial: &mut Trial, process: &mut Process) -> Result<(), Sto
         let wake = trial.until.min(Instant::now() + SAMPLE_EVERY);
         match process.wait(trial.context.interrupt, wake) {
             Event::Exited => return Ok(()),
-            Event::Line(_) => {}
+            Event::Line(line) => trial.hear_line(&line)?,
             Event::Interrupted => return Err(Stop::interrupted()),
             Event::Timeout => {
                 trial.check_time()?;

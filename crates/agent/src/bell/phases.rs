@@ -71,7 +71,7 @@ pub(super) fn expect_line(
     loop {
         match process.wait(trial.context.interrupt, trial.until.min(next_sample)) {
             Event::Line(found) if found == line => return Ok(()),
-            Event::Line(other) => trial.stage.collectors.hear_line(&other),
+            Event::Line(other) => trial.hear_line(&other)?,
             Event::Interrupted => return Err(Stop::interrupted()),
             Event::Exited => return Err(ended_early(process, line)),
             Event::Timeout => {

@@ -83,6 +83,13 @@ impl ScrapedMetric {
         }
     }
 
+    /// Unit of the figure as far as it is known before there is an answer.
+    pub fn likely_unit(&self) -> String {
+        let usual = || self.query.as_ref().map_or("count", Query::likely_unit);
+        let unit = self.unit.as_deref();
+        unit.unwrap_or_else(usual).to_owned()
+    }
+
     /// The figure between two answers. An error says why there is none.
     pub fn evaluate(&self, first: &Scrape, last: &Scrape) -> Result<f64, String> {
         let seconds = last.at.duration_since(first.at).as_secs_f64();

@@ -2,8 +2,11 @@
 //! at, and it is asked for its own figures.
 
 mod exposition;
+mod lookout;
 mod metric;
+mod moment;
 mod query;
+mod rail;
 mod scrape;
 mod usage;
 mod windows;
@@ -14,6 +17,7 @@ use load::{
 };
 use metric::ScrapedMetric;
 use model::{Daemon, Invalid, KeyDef, Load, MetricDef, Problem};
+use rail::Rail;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -36,8 +40,16 @@ const KEYS: &[KeyDef] = &[
         "Figures that the service shows of itself. Each has a `name`, `better` (`higher` or `lower`), \
          `prometheus` (an address that answers in Prometheus' text format) and `query` (`NAME` or \
          `NAME{label=\"value\"}`: a count becomes its increase a second, anything else its mean; \
-         `histogram_quantile(0.99, NAME)`), further `unit`, `scale` and `smallest-effect`. They decide in place of \
+         `histogram_quantile(0.99, NAME)`; `100 * PART / WHOLE` is a share in percent), further `unit`, `scale` and `smallest-effect`. They decide in place of \
          `wait_per_run`, unless `metrics` names others.",
+    ),
+    KeyDef::new(
+        rail::KEY,
+        "words",
+        "none",
+        "Rails: conditions on metrics of the service that end the run, as `[\"errors > 5/s\", \"answer_p99 > 250ms \
+         for 5s\"]`. The service is looked at twice a second, under all arms. When a rail is hit, or the service \
+         gives no answer for three seconds, the arm in force is taken back at once.",
     ),
 ];
 
@@ -84,6 +96,9 @@ pub struct Attach {
     /// Figures that it shows of itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<ScrapedMetric>,
+    /// Conditions that end the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rails: Vec<Rail>,
 }
 
 impl Params for Attach {
@@ -96,8 +111,21 @@ impl Params for Attach {
                 None
             }
         };
+        let written = keys.words(rail::KEY).unwrap_or_default().into_iter();
+        let rails = written.enumerate().filter_map(|(index, text)| {
+            let fault = match Rail::try_from(text) {
+                Ok(rail) => return Some(rail),
+                Err(fault) => fault,
+            };
+            keys.refuse(Invalid {
+                key: format!("{}.{index}", rail::KEY),
+                ..fault
+            });
+            None
+        });
         Attach {
             to,
+            rails: rails.collect(),
             metrics: keys
                 .tables(metric::KEY, ScrapedMetric::read)
                 .unwrap_or_default(),
@@ -143,6 +171,12 @@ impl Driver for Attach {
                     .with_remedy("give one of them another name")
                     .in_table(&place));
             }
+        }
+        for (index, rail) in self.rails.iter().enumerate() {
+            rail.check(self).map_err(|fault| Invalid {
+                key: format!("{}.{index}", rail::KEY),
+                ..fault
+            })?;
         }
         Ok(())
     }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 /// The word of a quantile, as in PromQL.
 const QUANTILE: &str = "histogram_quantile";
+/// The factor before a share, as in PromQL.
+const PERCENT: &str = "100";
 const EXAMPLE: &str = "query = \"http_requests_total{code=\\\"200\\\"}\", or query = \
                        \"histogram_quantile(0.99, http_request_seconds)\"";
 
@@ -20,6 +22,8 @@ pub struct Query {
     labels: Labels,
     /// The quantile of a histogram, 0 to 1.
     quantile: Option<f64>,
+    /// The count of which it is a share, in percent.
+    share_of: Option<(String, Labels)>,
 }
 
 impl From<Query> for String {
@@ -55,10 +59,22 @@ impl TryFrom<String> for Query {
                 (Some(number), series.trim())
             }
         };
-        let (name, labels, rest) = parse_series(series).map_err(&wrong)?;
-        if !rest.trim().is_empty() {
+        let part = series.strip_prefix(PERCENT).map(str::trim_start);
+        let part = part
+            .and_then(|text| text.strip_prefix('*'))
+            .map(str::trim_start);
+        let (name, labels, rest) = parse_series(part.unwrap_or(series)).map_err(&wrong)?;
+        let share_of = match (part, rest.trim().strip_prefix('/')) {
+            (None, None) => None,
+            (Some(_), Some(whole)) => Some(whole.trim()),
+            _ => return Err(wrong("a share is written 100 * PART / WHOLE")),
+        };
+        let share_of = share_of.map(parse_series).transpose().map_err(&wrong)?;
+        let behind = share_of.as_ref().map_or(rest, |(.., rest)| *rest);
+        if !behind.trim().is_empty() {
             return Err(wrong("something follows the name"));
         }
+        let share_of = share_of.map(|(name, labels, _)| (name, labels));
         // The histogram is known by either name.
         let name = match quantile.and(name.strip_suffix("_bucket")) {
             Some(family) => family.to_owned(),
@@ -69,6 +85,7 @@ impl TryFrom<String> for Query {
             name,
             labels,
             quantile,
+            share_of,
         })
     }
 }
@@ -83,6 +100,9 @@ impl Query {
     /// Unit of the figure where the experiment names none: Prometheus has its base unit at the end of
     /// a name.
     pub fn usual_unit(&self, is_count: bool) -> &'static str {
+        if self.share_of.is_some() {
+            return "%";
+        }
         let is_in = |unit: &str| self.name.trim_end_matches("_total").ends_with(unit);
         match (is_count, is_in("_seconds"), is_in("_bytes")) {
             (false, true, _) => "s",
@@ -93,13 +113,29 @@ impl Query {
         }
     }
 
+    /// True for the name of a figure that the query needs.
+    pub fn reads(&self, name: &str) -> bool {
+        let of_histogram = |rest: &str| self.quantile.is_some() && rest == "_bucket";
+        let is_whole = self
+            .share_of
+            .as_ref()
+            .is_some_and(|(whole, _)| whole == name);
+        let rest = name.strip_prefix(&self.name);
+        is_whole || rest.is_some_and(|rest| rest.is_empty() || of_histogram(rest))
+    }
+
+    /// Unit of the figure as far as it is known before there is an answer.
+    pub fn likely_unit(&self) -> &'static str {
+        self.usual_unit(self.is_rate(&Exposition::default()))
+    }
+
     /// True where the figure is the increase of a count a second.
     pub fn is_rate(&self, answer: &Exposition) -> bool {
         self.quantile.is_none() && answer.is_count(&self.name)
     }
 
-    /// The figure between two answers that are so many seconds apart. An error says why there is
-    /// none.
+    /// The figure between two answers that are so many seconds apart; infinite for a quantile above the
+    /// largest bucket. An error says why there is none.
     pub fn evaluate(
         &self,
         first: &Exposition,
@@ -108,12 +144,9 @@ impl Query {
     ) -> Result<f64, String> {
         let value = match self.quantile {
             Some(quantile) => self.find_quantile(quantile, first, last)?,
+            None if self.share_of.is_some() => self.find_share(first, last)?,
             None if last.is_count(&self.name) => {
-                let grown = grown(
-                    self.select(first, &self.name),
-                    self.select(last, &self.name),
-                );
-                grown.ok_or_else(|| self.was_reset())?.values().sum::<f64>() / seconds
+                self.find_growth((&self.name, &self.labels), first, last)? / seconds
             }
             None => {
                 let level = |answer| {
@@ -126,12 +159,46 @@ impl Query {
         };
         let is_there = match self.quantile {
             Some(_) => true,
-            None => self.select(last, &self.name).next().is_some(),
+            // Of a share there may be no part, as while nothing fails.
+            None => self.share_of.is_some() || self.select(last, &self.name).next().is_some(),
         };
-        match (is_there, value.is_finite()) {
+        let is_number = value.is_finite() || self.quantile.is_some() && !value.is_nan();
+        match (is_there, is_number) {
             (false, _) => Err(format!("the answer has no figure `{}`", self.written)),
             (true, false) => Err(format!("`{}` is no number in the answer", self.written)),
             (true, true) => Ok(value),
+        }
+    }
+
+    /// Why an infinite figure is none.
+    pub fn is_beyond(&self) -> String {
+        format!(
+            "`{}` is above the largest bucket: nobody knows how far",
+            self.written
+        )
+    }
+
+    /// Increase of a count, over all series that match.
+    fn find_growth(
+        &self,
+        (name, labels): (&str, &Labels),
+        first: &Exposition,
+        last: &Exposition,
+    ) -> Result<f64, String> {
+        let grown = grown(select(first, name, labels), select(last, name, labels));
+        Ok(grown.ok_or_else(|| self.was_reset())?.values().sum())
+    }
+
+    /// Share of a count in another, of what came between the answers, in percent.
+    fn find_share(&self, first: &Exposition, last: &Exposition) -> Result<f64, String> {
+        let Some((whole, labels)) = &self.share_of else {
+            return Err(format!("`{}` is no share", self.written));
+        };
+        let part = self.find_growth((&self.name, &self.labels), first, last)?;
+        let all = self.find_growth((whole, labels), first, last)?;
+        match all > 0.0 {
+            true => Ok(100.0 * part / all),
+            false => Err(format!("`{whole}` did not grow between two answers")),
         }
     }
 
@@ -147,11 +214,7 @@ impl Query {
         answer: &'a Exposition,
         name: &'a str,
     ) -> impl Iterator<Item = &'a Sample> {
-        let samples = answer.samples.iter();
-        samples.filter(move |sample| {
-            let has = |(key, value)| sample.labels.get(key) == Some(value);
-            sample.name == name && self.labels.iter().all(has)
-        })
+        select(answer, name, &self.labels)
     }
 
     /// The quantile of what was counted between the answers, interpolated within its bucket as
@@ -187,10 +250,7 @@ impl Query {
                     true => Ok(
                         below.0 + (bucket.0 - below.0) * (rank - below.1) / (bucket.1 - below.1)
                     ),
-                    false => Err(format!(
-                        "{quantile} of `{}` is above the largest bucket, {} : nobody knows how far",
-                        self.name, below.0
-                    )),
+                    false => Ok(f64::INFINITY),
                 };
             }
             below = *bucket;
@@ -200,6 +260,19 @@ impl Query {
             self.name
         ))
     }
+}
+
+/// Figures of this name with these labels.
+fn select<'a>(
+    answer: &'a Exposition,
+    name: &'a str,
+    labels: &'a Labels,
+) -> impl Iterator<Item = &'a Sample> {
+    let samples = answer.samples.iter();
+    samples.filter(move |sample| {
+        let has = |(key, value)| sample.labels.get(key) == Some(value);
+        sample.name == name && labels.iter().all(has)
+    })
 }
 
 /// The quantile in thousandths, which is between 0 and 1.
@@ -278,6 +351,23 @@ mod tests {
         assert!(ask("depth", "depth 1\n", "depth NaN\n").is_err());
     }
 
+    #[test]
+    fn a_share_is_of_what_came_between_the_answers_and_none_of_nothing() {
+        let query = "100 * asked_total{code=\"500\"} / asked_total";
+        let first = "asked_total{code=\"200\"} 10\n";
+        let last = "asked_total{code=\"200\"} 25\nasked_total{code=\"500\"} 5\n";
+        assert_eq!(ask(query, first, last), Ok(25.0));
+        assert_eq!(ask(query, first, "asked_total{code=\"200\"} 25\n"), Ok(0.0));
+        assert!(
+            ask(query, first, first)
+                .unwrap_err()
+                .contains("did not grow")
+        );
+        let query = Query::try_from(query.to_owned()).unwrap();
+        assert_eq!(query.likely_unit(), "%");
+        assert!(query.reads("asked_total") && !query.reads("asked_total_bucket"));
+    }
+
     fn histogram(counts: [u64; 3]) -> String {
         let [low, high, all] = counts;
         format!(
@@ -303,7 +393,7 @@ mod tests {
             &first,
             &histogram([10, 20, 1000]),
         );
-        assert!(beyond.unwrap_err().contains("above the largest bucket"));
+        assert_eq!(beyond, Ok(f64::INFINITY));
         let few = ask(
             "histogram_quantile(0.99, h)",
             &first,
@@ -323,6 +413,9 @@ mod tests {
             "histogram_quantile(0.5)",
             "a{b=~\"c\"}",
             "a b",
+            "a / b",
+            "100 * a",
+            "100 * a / b c",
         ] {
             let error = Query::try_from(text.to_owned()).unwrap_err();
             assert!(!error.remedy.is_empty(), "{text}: {error}");

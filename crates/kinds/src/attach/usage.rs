@@ -96,6 +96,11 @@ impl Reading {
         })
     }
 
+    /// The moment at which the threads were read.
+    pub fn taken_at(&self) -> Instant {
+        self.at
+    }
+
     /// Figures from an earlier reading to this one, in the order of [`METRICS`]. An error where none of
     /// the processes of then is left. A thread that ended in between takes its part along.
     pub fn figures_since(&self, earlier: &Reading) -> Result<Vec<(MetricDef, f64)>, String> {

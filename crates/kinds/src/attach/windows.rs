@@ -1,15 +1,16 @@
 //! The service at both ends of each window: one window in a whole trial, one for each turn where arms
 //! take turns.
 
-use super::scrape::{Scrape, Scraper};
-use super::usage::Reading;
-use super::{Attach, ROOT};
+use super::Attach;
+use super::lookout::Lookout;
+use super::moment::Moment;
+use super::rail::Rail;
+use super::scrape::Scraper;
 use load::gate::Timing;
 use load::phase::{NativeError, Phases};
 use load::{Job, Parsed, TurnFigures};
 use model::{Severity, Turns, Warning};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Looks at the service through the trial, and gives its figures.
 pub(super) fn watch(
@@ -23,23 +24,29 @@ pub(super) fn watch(
     seen.look().map_err(failed)?;
     seen.moments.clear();
     phases.report_ready()?;
+    let lookout = Lookout::start(attach)?;
     let timing = Timing::from_now(job.workload.warmup_ns, job.measured_ns());
     let window = timing.window;
     if job.turns.is_some() {
         phases.announce_window(window.begin_ns)?;
     }
+    lookout.wait_until(phases, window.begin_ns)?;
     phases.begin_window(window.begin_ns)?;
     for at_ns in moments(job.turns.as_ref(), window.begin_ns, window.end_ns) {
-        phases.wait_until(at_ns)?;
-        seen.look().map_err(failed)?;
+        lookout.wait_until(phases, at_ns)?;
+        let looked = lookout.wait_for(phases, || seen.look())?;
+        looked.map_err(|why| lookout.give_up(phases, why))?;
     }
     phases.end_window(window.end_ns)?;
     phases.wait_until_seen()?;
-    match &job.turns {
+    let parsed = match &job.turns {
         Some(turns) => seen.by_turns(turns),
         None => seen.whole(),
-    }
-    .map_err(failed)
+    };
+    let mut parsed = parsed.map_err(failed)?;
+    let unseen = lookout.unseen_rails(attach).into_iter();
+    parsed.warnings.extend(unseen.map(unseen_warning));
+    Ok(parsed)
 }
 
 /// Moments at which the service is looked at: both ends and the middle of each window of turns, or both
@@ -55,13 +62,6 @@ fn moments(turns: Option<&Turns>, begin_ns: u64, end_ns: u64) -> Vec<u64> {
         [open, open + lengths.window_ns / 2, open + lengths.window_ns]
     };
     starts.flat_map(of_turn).collect()
-}
-
-/// The service at one moment.
-struct Moment {
-    usage: Reading,
-    /// Answers by their addresses, or why there is none.
-    scrapes: BTreeMap<String, Result<Scrape, String>>,
 }
 
 struct Seen<'a> {
@@ -83,49 +83,20 @@ impl<'a> Seen<'a> {
     }
 
     fn look(&mut self) -> Result<(), String> {
-        let usage = Reading::take(Path::new(ROOT), self.attach.service()?)?;
-        let mut scrapes = BTreeMap::new();
-        for metric in &self.attach.metrics {
-            let url = metric.prometheus.clone();
-            scrapes
-                .entry(url)
-                .or_insert_with_key(|url| self.scraper.ask(url));
-        }
-        self.moments.push(Moment { usage, scrapes });
+        self.moments.push(Moment::take(self.attach, &self.scraper)?);
         Ok(())
     }
 
     /// Figures by metric between two moments.
     fn between(&mut self, first: usize, last: usize) -> BTreeMap<String, f64> {
-        let mut figures = BTreeMap::new();
         let (Some(first), Some(last)) = (self.moments.get(first), self.moments.get(last)) else {
-            return figures;
+            return BTreeMap::new();
         };
-        match last.usage.figures_since(&first.usage) {
-            Ok(found) => {
-                figures.extend(found.into_iter().map(|(def, v)| (def.name.to_owned(), v)));
-            }
-            Err(why) => {
-                let name = super::DECIDING[0].to_owned();
-                self.missing.entry(name).or_insert(why);
-            }
+        let figures = last.figures_since(first, self.attach);
+        for (name, why) in figures.missing {
+            self.missing.entry(name).or_insert(why);
         }
-        for metric in &self.attach.metrics {
-            let of = |moment: &Moment| match moment.scrapes.get(&metric.prometheus) {
-                Some(scrape) => scrape.clone(),
-                None => Err("it was not asked".to_owned()),
-            };
-            let value = of(first).and_then(|first| metric.evaluate(&first, &of(last)?));
-            match value {
-                Ok(value) => {
-                    figures.insert(metric.name.clone(), value);
-                }
-                Err(why) => {
-                    self.missing.entry(metric.name.clone()).or_insert(why);
-                }
-            }
-        }
-        figures
+        figures.values
     }
 
     fn whole(mut self) -> Result<Parsed, String> {
@@ -165,7 +136,7 @@ impl<'a> Seen<'a> {
             }
         }
         let last = self.moments.pop();
-        let answer = |url: &str| last.as_ref()?.scrapes.get(url)?.as_ref().ok();
+        let answer = |url: &str| last.as_ref()?.answer(url);
         let usual = super::METRICS
             .iter()
             .filter_map(|def| Some(def.to_measurement(*measured.get(def.name)?)));
@@ -183,6 +154,18 @@ impl<'a> Seen<'a> {
                 .collect(),
             ..Parsed::default()
         })
+    }
+}
+
+fn unseen_warning(rail: &Rail) -> Warning {
+    Warning {
+        severity: Severity::Caution,
+        what: format!(
+            "the rail `{}` watched over nothing: `{}` had no figure in any ten seconds",
+            rail.written(),
+            rail.metric()
+        ),
+        remedy: "a lower quantile, which needs fewer requests, or a rail on a count".to_owned(),
     }
 }
 

@@ -86,7 +86,7 @@ impl Run<'_> {
         open.any(|cell| works(cell, baseline) && (arms == 1 || others(cell)))
     }
 
-    /// The trials of a block that are wanted; `false` when interrupted.
+    /// The trials of a block that are wanted; `false` when interrupted or ended by a rail.
     fn block(&mut self, block: &[PlannedTrial]) -> Result<bool, RunError> {
         for place in block {
             if self.interrupted.load(Ordering::Relaxed) {
@@ -100,7 +100,7 @@ impl Run<'_> {
                 return Ok(false);
             }
             self.last_cell = Some(place.cell);
-            if !self.attempts(place)? {
+            if !self.attempts(place)? || self.is_railed()? {
                 return Ok(false);
             }
         }

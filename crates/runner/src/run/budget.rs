@@ -225,8 +225,11 @@ impl Run<'_> {
         })
     }
 
-    /// Nothing is repeated any more.
+    /// Nothing is repeated any more: the time is over, or a rail was hit.
     pub(super) fn budget_is_spent(&self) -> bool {
+        if self.trials.last().is_some_and(super::rails::has_hit) {
+            return true;
+        }
         let end = self.end_of_budget();
         end.is_some_and(|end| model::whole_nanos(self.elapsed()) >= end)
     }

@@ -2,7 +2,7 @@
 
 use crate::pool::Member;
 use machines::{Restart, Target};
-use model::{Build, Calibration, Trial};
+use model::{Build, Calibration, RailHit, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -49,6 +49,8 @@ pub enum Outcome {
     Done,
     /// Ended from outside, after everything was undone.
     Interrupted,
+    /// Ended by a rail of the workload, after the arm was taken back.
+    Railed(RailHit),
     /// This machine must go down for the next trial; the run goes on after the boot.
     Restarts(Restart),
 }

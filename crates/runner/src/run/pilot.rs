@@ -271,6 +271,10 @@ impl Run<'_> {
             ..spec
         })?;
         if let TrialEnd::Result { result, arms, .. } = &mut end {
+            let label = format!("pilot of {}", self.plan.cells[place.cell].name);
+            if self.heed_rail(result.rail.clone(), &label)? {
+                return Ok(TrialEnd::Interrupted);
+            }
             let facts = connected(&mut self.connection)?.machine_facts();
             arms.iter_mut().for_each(|arm| prove(arm, facts.clone()));
             prove(result, facts);

@@ -403,6 +403,7 @@ fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
         Outcome::Restarts(_) if interrupted.load(Ordering::Relaxed) => Ok(Went::Stopped),
         Outcome::Restarts(restart) => Ok(Went::Down(restart)),
         Outcome::Interrupted => Ok(Went::Stopped),
+        Outcome::Railed(hit) => Err(CliError::Railed(hit)),
         Outcome::Done => {
             let results = ResultSet::read(run.dir())?;
             let table = Table::from_results(&results);

@@ -24,7 +24,7 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
     let table = Table::from_results(&results);
     super::report::write_report_files(&table, &results)?;
     let certificate = Certificate::from_results(&results).ok_or_else(|| match outcome {
-        Outcome::Interrupted | Outcome::Restarts(_) => CliError::Interrupted,
+        Outcome::Interrupted | Outcome::Railed(_) | Outcome::Restarts(_) => CliError::Interrupted,
         Outcome::Done => CliError::internal(format!(
             "no block of two arms was measured; the reasons are in {}",
             results.dir.display()
@@ -40,7 +40,9 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
         note!("\nResults  {}", results.dir.display());
     }
     Ok(match outcome {
-        Outcome::Interrupted | Outcome::Restarts(_) => ExitCode::from(exit::INTERRUPTED),
+        Outcome::Interrupted | Outcome::Railed(_) | Outcome::Restarts(_) => {
+            ExitCode::from(exit::INTERRUPTED)
+        }
         Outcome::Done => super::report::verdict_code(&table, &results, None),
     })
 }

@@ -53,7 +53,9 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
         note!("\nResults  {}", results.dir.display());
     }
     Ok(match outcome {
-        Outcome::Interrupted | Outcome::Restarts(_) => ExitCode::from(exit::INTERRUPTED),
+        Outcome::Interrupted | Outcome::Railed(_) | Outcome::Restarts(_) => {
+            ExitCode::from(exit::INTERRUPTED)
+        }
         Outcome::Done => super::report::verdict_code(&table, &results, None),
     })
 }

@@ -1,5 +1,7 @@
 //! `schedlab run`: measure, judge, report.
 
+mod rehearsal;
+
 use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::fleet::Several;
@@ -12,7 +14,7 @@ use crate::repeat::{agreed_to_resume, wanted_like};
 use crate::request::{Wanted, read_measurable};
 use crate::targets;
 use doors::started::Agreed;
-use model::TargetSpec;
+use model::{RailHit, TargetSpec};
 use report::Table;
 use results::files::SYSTEM;
 use results::{Held, ResultSet, read};
@@ -34,6 +36,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         _ => Some(match &args.like {
             Some(earlier) => wanted_like(earlier, args)?,
             // The run that goes on has all cells, also where only some of them do.
+            None if args.rehearse => rehearsal::read_unchanged(&args.experiment)?,
             None if args.resume.is_some() => read_measurable(&args.experiment.with_all_cells())?,
             None => read_measurable(&args.experiment)?,
         }),
@@ -158,24 +161,39 @@ fn on_several(
 
 /// Reports on what was measured: the exit code, and the conclusion for who did not watch.
 fn finish(args: &RunArgs, dir: &Path, outcome: Outcome) -> Ended {
-    if outcome == Outcome::Interrupted && !dir.join(SYSTEM).exists() {
-        return Ok(interrupted(dir));
+    if !dir.join(SYSTEM).exists() {
+        match outcome {
+            Outcome::Interrupted => return Ok(interrupted(dir)),
+            Outcome::Railed(hit) => return Ok(railed(&hit)),
+            _ => {}
+        }
     }
     let results = ResultSet::read(dir)?;
     let table = Table::from_results(&results);
     let html = super::report::write_report_files(&table, &results)?;
     super::report::print(args.format, &table, &results, false)?;
+    if args.rehearse {
+        rehearsal::show_windows(&results);
+    }
     if !args.quiet {
         note!("\nResults  {}\nReport   {}", dir.display(), html.display());
     }
     if args.open {
         output::open(&html);
     }
-    if outcome == Outcome::Interrupted {
-        return Ok(interrupted(dir));
+    match outcome {
+        Outcome::Interrupted => return Ok(interrupted(dir)),
+        Outcome::Railed(hit) => return Ok(railed(&hit)),
+        _ => {}
     }
     let code = super::report::verdict_code(&table, &results, args.fail_on);
     Ok((code, report::conclusion(&table).join("\n")))
+}
+
+fn railed(hit: &RailHit) -> (ExitCode, String) {
+    let text = hit.in_words();
+    note!("{text}");
+    (ExitCode::from(exit::RAIL), text)
 }
 
 fn interrupted(dir: &Path) -> (ExitCode, String) {
