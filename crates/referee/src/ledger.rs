@@ -3,12 +3,12 @@
 use crate::books::{Books, Earlier, SessionState};
 use crate::entry::{Answer, Asker, Entry, Question, Session};
 use crate::identity::{Identity, hash_text};
-use doors::{read, written};
-use rustix::fs::{FlockOperation, flock};
+use doors::read;
+use doors::written::{self, LockedLines};
 use serde::{Deserialize, Serialize};
 use stats::wealth::OF_SESSION;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Name of the file in its directory.
@@ -138,9 +138,8 @@ impl Ledger {
 
     /// The sums of all that is in it.
     pub fn read_books(&self) -> Result<Books, LedgerError> {
-        let file = self.open_file()?;
-        flock(&file, FlockOperation::LockShared).map_err(|e| self.failed("lock", e.into()))?;
-        Ok(Books::add_up(&self.read_entries(&file)?.entries))
+        let lines = self.open_lines()?;
+        Ok(Books::add_up(&self.read_entries(lines.text())?.entries))
     }
 
     /// Begins a session.
@@ -202,9 +201,8 @@ impl Ledger {
         &self,
         make: impl FnOnce(&Books) -> Result<(Vec<Entry>, T), LedgerError>,
     ) -> Result<T, LedgerError> {
-        let mut file = self.open_file()?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|e| self.failed("lock", e.into()))?;
-        let read = self.read_entries(&file)?;
+        let mut lines = self.open_lines()?;
+        let read = self.read_entries(lines.text())?;
         let (entries, made) = make(&Books::add_up(&read.entries))?;
         let mut text = String::new();
         let mut after = read.last;
@@ -215,31 +213,15 @@ impl Ledger {
             text.push_str(&line);
             text.push('\n');
         }
-        let mut put = || {
-            // What a killed writer left of a line was never registered.
-            file.set_len(read.whole_bytes)?;
-            file.seek(SeekFrom::Start(read.whole_bytes))?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        };
-        put().map_err(|e| self.failed("write", e))?;
+        lines
+            .add_lines(text.as_bytes())
+            .map_err(|e| self.failed("write", e))?;
         Ok(made)
     }
 
-    fn read_entries(&self, file: &File) -> Result<Read, LedgerError> {
-        let mut from = file;
-        from.seek(SeekFrom::Start(0))
-            .map_err(|e| self.failed("read", e))?;
-        let bytes = read::stream_bytes(from, MOST_BYTES).map_err(|e| self.failed("read", e))?;
-        let whole = bytes
-            .iter()
-            .rposition(|b| *b == b'\n')
-            .map_or(0, |at| at + 1);
-        let mut found = Read {
-            whole_bytes: whole as u64,
-            ..Read::default()
-        };
-        let lines = bytes[..whole].split_inclusive(|b| *b == b'\n');
+    fn read_entries(&self, bytes: &[u8]) -> Result<Read, LedgerError> {
+        let mut found = Read::default();
+        let lines = bytes.split_inclusive(|b| *b == b'\n');
         for (index, text) in lines.enumerate() {
             let text = &text[..text.len() - 1];
             let changed = |why: String| LedgerError::Changed {
@@ -258,8 +240,8 @@ impl Ledger {
         Ok(found)
     }
 
-    fn open_file(&self) -> Result<File, LedgerError> {
-        written::open_file(&self.path, RIGHTS).map_err(|e| self.failed("open", e))
+    fn open_lines(&self) -> Result<LockedLines, LedgerError> {
+        LockedLines::open(&self.path, RIGHTS, MOST_BYTES).map_err(|e| self.failed("open", e))
     }
 
     /// A seed that nobody knew when the question was asked: the order of its blocks cannot be chosen.
@@ -287,8 +269,6 @@ struct Read {
     entries: Vec<Entry>,
     /// Hash of the last line.
     last: String,
-    /// Length of the lines that are whole.
-    whole_bytes: u64,
 }
 
 /// The session of a question, and its entry where it begins with this question.

@@ -111,6 +111,7 @@ impl Params for Attach {
                 None
             }
         };
+        let metrics = keys.tables(metric::KEY, ScrapedMetric::read);
         let written = keys.words(rail::KEY).unwrap_or_default().into_iter();
         let rails = written.enumerate().filter_map(|(index, text)| {
             let fault = match Rail::try_from(text) {
@@ -126,9 +127,7 @@ impl Params for Attach {
         Attach {
             to,
             rails: rails.collect(),
-            metrics: keys
-                .tables(metric::KEY, ScrapedMetric::read)
-                .unwrap_or_default(),
+            metrics: metrics.unwrap_or_default(),
         }
     }
 }

@@ -9,8 +9,7 @@ use machines::{Host, Keys, TargetDef};
 use model::{Experiment, TargetSpec};
 use std::process::Command;
 use tests::{
-    Bench, Container, Sshd, beside_others, own_mounts_or_skip, schedlab, shell_with_own_mounts,
-    skipped, with_lock_of_runs,
+    Bench, Container, Sshd, alone, own_mounts_or_skip, schedlab, shell_with_own_mounts, skipped,
 };
 
 /// Targets of `machines::TARGETS`, and one more in one file and one line.
@@ -49,6 +48,7 @@ fn host(state: &tempfile::TempDir) -> Host {
     }
 }
 
+/// Its test has the machine alone: no child of this process is to be left, whosever it is.
 fn conforms(def: &TargetDef, spec: &TargetSpec) {
     let state = tempfile::tempdir().expect("a temporary directory");
     let mut target = (def.make)(spec, &host(&state)).expect("a target");
@@ -60,7 +60,7 @@ fn conforms(def: &TargetDef, spec: &TargetSpec) {
 
 #[test]
 fn targets_on_this_machine_do_what_a_target_must() {
-    let _turn = with_lock_of_runs();
+    let _turn = alone();
     for (def, keys) in TARGETS {
         let keys = Keys::parse(keys).expect("a table");
         let spec = (def.read)(keys).expect("a target");
@@ -75,7 +75,7 @@ fn a_guest_does_what_a_target_must() {
     if !qemu.is_ok_and(|o| o.status.success()) {
         return skipped("qemu-system-x86_64 is not installed");
     }
-    let _turn = beside_others();
+    let _turn = alone();
     let keys = Keys::parse("{kernel = \"debian:sid\", memory = \"768M\"}").expect("a table");
     let spec = (machines::vm::DEF.read)(keys).expect("a guest");
     conforms(&machines::vm::DEF, &spec);
@@ -84,7 +84,7 @@ fn a_guest_does_what_a_target_must() {
 #[test]
 fn a_machine_over_ssh_does_what_a_target_must() {
     let Some(sshd) = Sshd::start() else { return };
-    let _turn = with_lock_of_runs();
+    let _turn = alone();
     let config = sshd.path("config");
     let keys = format!("{{host = \"lab\", config = \"{}\"}}", config.display());
     let spec = (machines::ssh::DEF.read)(Keys::parse(&keys).expect("a table"));
@@ -111,7 +111,7 @@ fn a_place_that_a_command_leads_to_does_what_a_target_must() {
         true => own_processes(),
         false => Vec::new(),
     };
-    let _turn = with_lock_of_runs();
+    let _turn = alone();
     exec_conforms(&Bench::default(), &words);
 }
 
@@ -134,7 +134,7 @@ fn a_container_does_what_a_target_must() {
     if !Container::is_possible_or_skip() {
         return;
     }
-    let _turn = with_lock_of_runs();
+    let _turn = alone();
     let bench = Bench::default();
     let container = Container::start(&bench, &[], &["sleep", "100000"]);
     let keys = format!("{{podman = \"{}\"}}", container.name);
