@@ -76,7 +76,7 @@ fn detect(nights: &[f64]) -> Vec<Change> {
     find_changes(&readings, Since::default(), limits)
 }
 
-/// What happens to a series.
+/// Course of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Course {
     Nothing,
@@ -157,7 +157,7 @@ impl Course {
     }
 }
 
-/// What was told of a series, night by night.
+/// Alarms of a series, night by night.
 #[derive(Debug, Default)]
 struct Told {
     /// Change, and the nights that there were when it was told.

@@ -30,7 +30,7 @@ const METRICS: [&str; 2] = ["requests_per_sec", "wakeup_p99"];
 const RUN: &str =
     "run -w wakeup:2 -a default -a nice=0 --duration 2s --max-blocks 6 --smallest-effect 0.01% -o";
 
-/// What one run gave.
+/// Figures of one run.
 struct Figures {
     levels: Vec<f64>,
     runner_percent: f64,

@@ -42,7 +42,7 @@ pub struct Alarm {
     pub id: String,
     /// Hash of the series.
     pub series: String,
-    /// What its figures share.
+    /// Key that its figures share.
     pub key: SeriesKey,
     /// Title of the series.
     pub title: String,

@@ -155,7 +155,7 @@ impl Refusal {
 }
 
 impl Run {
-    /// What the store keeps of some results; `now` is the moment at which they are added.
+    /// Record of some results in the store; `now` is the moment at which they are added.
     pub fn from_results(results: &ResultSet, now: Timestamp) -> Result<Run, Refusal> {
         if results.experiment.import_source().is_some() {
             return Err(Refusal::Imported);
@@ -285,7 +285,7 @@ fn is_sound(log_ratio: &LogRatio) -> bool {
     log_ratio.value.abs() < MOST_LOG && log_ratio.error < MOST_LOG
 }
 
-/// What the anchor changes, whatever it is called.
+/// Changes of the anchor, whatever it is called.
 fn hash_anchor(experiment: &Experiment) -> String {
     let anchor = Arm {
         name: String::new(),

@@ -9,7 +9,7 @@ use stats::change::{Limits, Reading, Since, find_changes};
 const DAYS_OF_YEAR: f64 = 365.0;
 const SECONDS_OF_DAY: f64 = 86_400.0;
 
-/// What is looked for.
+/// Parameters of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// Smallest change of a ratio that is of interest, such as 0.03.
@@ -18,7 +18,7 @@ pub struct Settings {
     pub false_alarms_per_year: f64,
 }
 
-/// What a search found.
+/// Findings of a search.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     /// Alarms that were not told before.
@@ -80,7 +80,7 @@ fn count_a_year(series: &Series) -> f64 {
     (series.points.len() as f64 - 1.0) / days * DAYS_OF_YEAR
 }
 
-/// What comes after the last alarm of a series.
+/// Part of a series after its last alarm.
 fn since_told(series: &Series, alarms: &[Tracked]) -> Since {
     let of_series = alarms
         .iter()

@@ -7,7 +7,7 @@ use report::compare::{describe_work, tell_works_apart};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What figures must share to be compared. The arm is followed by its name; what it changes is its version.
+/// Key that figures must share to be compared. The arm is followed by its name; what it changes is its version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SeriesKey {
     /// Name of the cell.
@@ -48,7 +48,7 @@ impl SeriesKey {
 pub struct Series<'a> {
     /// Hash of the key.
     pub id: String,
-    /// What they share.
+    /// Key that they share.
     pub key: SeriesKey,
     /// Runs with their figures.
     pub points: Vec<(&'a Run, &'a Figure)>,

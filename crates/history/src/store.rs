@@ -74,7 +74,7 @@ pub struct Contents {
     pub alarms: Vec<Tracked>,
 }
 
-/// What became of a run that was to be added.
+/// Outcome of a run that was to be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Added {
     /// It is there now.

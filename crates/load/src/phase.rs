@@ -44,7 +44,7 @@ pub const RESULT: &str = "result ";
 pub struct RailSeen {
     /// The rail as it was written.
     pub rail: String,
-    /// What was seen, in words.
+    /// Finding in words.
     pub seen: String,
     /// The time of CLOCK_MONOTONIC then, in nanoseconds.
     pub at_ns: u64,

@@ -61,7 +61,7 @@ pub struct Short {
     pub word: &'static str,
     /// The key whose value is the text.
     pub key: &'static str,
-    /// What the text is the name of, in a word.
+    /// Thing that the text names, in a word.
     pub name: &'static str,
     /// One sentence for `schedlab list targets`; empty where that of the kind says it.
     pub summary: &'static str,

@@ -41,7 +41,7 @@ impl Latencies {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
     }
 
-    /// What came since an earlier look.
+    /// Latencies since an earlier look.
     pub fn count_since(&self, earlier: Latencies) -> Latencies {
         Latencies {
             count: self.count.saturating_sub(earlier.count),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct RailHit {
     /// The rail as it was written: `request_p99 > 250ms for 5s`.
     pub rail: String,
-    /// What was seen, in words: `312ms`.
+    /// Figure that was seen, in words: `312ms`.
     pub seen: String,
     /// Name of the arm that was in force.
     pub arm: String,

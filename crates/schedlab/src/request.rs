@@ -351,7 +351,7 @@ fn short_form(text: &str, word: &str) -> Result<Vec<Key>, CliError> {
     })
 }
 
-/// What a target is on a command line: `local`, `ssh:HOST`.
+/// Short form of a target on a command line: `local`, `ssh:HOST`.
 fn target_forms() -> Vec<String> {
     let of_target = |def: &&'static machines::TargetDef| {
         let shorts = def.shorts.iter();

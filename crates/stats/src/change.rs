@@ -34,7 +34,7 @@ const FEWEST_RESIDUALS: usize = 6;
 const SD_BY_MEDIAN: f64 = 1.4826;
 /// The beginning of a step is looked for from so many values before where it seems to be.
 const NEAR: usize = 3;
-/// What is smaller than this share of the smallest size by clipped residuals is not so large by the values.
+/// Share of the smallest size by clipped residuals; a change below it is not so large by the values.
 const LEAST_SHARE: f64 = 0.25;
 /// Variance of values that are the same to the last digit.
 const LEAST_VARIANCE: f64 = 1e-12;
@@ -357,7 +357,7 @@ impl Start {
     }
 }
 
-/// What a change of size one, a value for a drift, adds to a value.
+/// Part that a change of size one, a value for a drift, adds to a value.
 fn adds(shape: Shape, first: usize, index: usize) -> f64 {
     match (shape, index < first) {
         (_, true) => 0.0,

@@ -54,7 +54,7 @@ impl Watched {
     }
 }
 
-/// What each log has now.
+/// Latencies of a log until now.
 fn read_told(file: &File) -> Latencies {
     // It only shows: a load that just ends tells nothing.
     load::read_progress(file).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What a container hides: namespaces other than the machine's own, and knobs that it shows but does not
+//! Things that a container hides: namespaces other than the machine's own, and knobs that it shows but does not
 //! let anybody turn.
 
 use super::{Machine, Rule, Seen};

@@ -7,7 +7,7 @@ use crate::def::Short;
 pub(super) struct Preset {
     /// Key of `[target]`, and the word before the colon on a command line.
     pub key: &'static str,
-    /// What its places are called, for people.
+    /// Name of its places, for people.
     pub place: &'static str,
     /// Words before the name of the place.
     pub before: &'static [&'static str],

@@ -130,7 +130,7 @@ pub fn tracked_json(known: &Tracked, contents: &Contents) -> Value {
     json!({ "alarm": known, "changed": differences })
 }
 
-/// What is recorded of the two runs around a change, and is not the same; none where one of them is gone.
+/// Records of the two runs around a change that are not the same; none where one of them is gone.
 fn differences_at(alarm: &Alarm, contents: &Contents) -> Option<Vec<String>> {
     let before = contents.find_run(&alarm.before).ok()?;
     let first = contents.find_run(&alarm.first).ok()?;

@@ -29,7 +29,7 @@ pub fn show(hashes: &[String], args: &StoreArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a hash may be of.
+/// Things that a hash may be of.
 enum Shown<'a> {
     Series(Box<Series<'a>>),
     Run(&'a Run),

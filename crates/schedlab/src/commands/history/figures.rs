@@ -45,7 +45,7 @@ pub fn run_words(run: &Run) -> String {
     format!("{} of {}", short(&run.id), time_words(run.created))
 }
 
-/// What is recorded of two runs and is not the same, an arm and its anchor looked at.
+/// Records of two runs that are not the same, an arm and its anchor looked at.
 pub fn list_differences(before: &Run, after: &Run, arms: [&str; 2]) -> Vec<String> {
     let versions = arms.map(|arm| {
         let versions = [before, after].map(|run| version_words(run, arm));
