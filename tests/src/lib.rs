@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod container;
+mod disk;
 mod machine;
 mod slurm;
 mod sshd;
@@ -11,6 +12,7 @@ mod terminal;
 mod turn;
 
 pub use container::Container;
+pub use disk::SmallDisk;
 pub use machine::Machine;
 pub use slurm::Cluster;
 pub use sshd::Sshd;

@@ -125,7 +125,7 @@ impl Campaign {
             mechanism,
             bench,
             prepared,
-            before: Machine::now(),
+            before: Machine::now(mechanism.turns_knobs()),
             random: ChaCha8Rng::seed_from_u64(seed),
             runs: 0,
             seen: BTreeMap::new(),
@@ -236,15 +236,19 @@ impl Campaign {
         self.seen = seen;
     }
 
+    fn machine(&self) -> Machine {
+        Machine::now(self.mechanism.turns_knobs())
+    }
+
     /// Until nothing is left, or the limit.
     fn what_stays(&self, since: Instant) -> Unlike {
-        let mut unlike = Machine::now().unlike(&self.before);
+        let mut unlike = self.machine().unlike(&self.before);
         self.wait_until(since, |campaign| {
             campaign.prepared.make_room();
             processes_of(&campaign.directories()).is_empty()
         });
         loop {
-            unlike.keep(&Machine::now().unlike(&self.before));
+            unlike.keep(&self.machine().unlike(&self.before));
             if unlike.is_nothing() || since.elapsed() > LIMIT {
                 return unlike;
             }

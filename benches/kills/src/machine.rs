@@ -11,11 +11,14 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn now() -> Self {
+    /// The machine as it is; without its knobs where others may turn them meanwhile.
+    pub(crate) fn now(with_knobs: bool) -> Self {
         let mut files = Vec::new();
-        scheduler_knobs("/proc/sys/kernel", &mut files);
-        // Features, slices and the like of EEVDF, and the base slice's scaling.
-        scheduler_knobs("/sys/kernel/debug/sched", &mut files);
+        if with_knobs {
+            scheduler_knobs("/proc/sys/kernel", &mut files);
+            // Features, slices and the like of EEVDF, and the base slice's scaling.
+            scheduler_knobs("/sys/kernel/debug/sched", &mut files);
+        }
         let knobs = files.into_iter().filter_map(|path| {
             let value = fs::read_to_string(&path).ok()?;
             Some((path, value))

@@ -1,12 +1,10 @@
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use std::ffi::CString;
 use std::fmt;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use tests::{Bench, Sshd, is_root, sched_program};
+use tests::{Bench, SmallDisk, Sshd, is_root, sched_program};
 
 /// A knob that a locked-down kernel lets root write, with no effect on what runs.
 const KNOB: &str = "/proc/sys/kernel/sched_rr_timeslice_ms";
@@ -68,6 +66,13 @@ impl fmt::Display for Mechanism {
 }
 
 impl Mechanism {
+    /// Runs with knobs of this machine in their arms, which one run has at a time. The others go beside runs that
+    /// turn knobs, and are not asked for them.
+    pub fn turns_knobs(self) -> bool {
+        use Mechanism::{Deadline, FullDisk, Ssh, Tunables, Turns};
+        matches!(self, Tunables | Turns | Deadline | Ssh | FullDisk)
+    }
+
     /// All mechanisms, in the order in which they are tried.
     pub const ALL: [Mechanism; 11] = [
         Mechanism::Policy,
@@ -142,7 +147,7 @@ impl Mechanism {
             return Err(why);
         }
         let disk = match self {
-            Mechanism::FullDisk => Some(SmallDisk::mount(&bench.path("disk"))?),
+            Mechanism::FullDisk => Some(SmallDisk::mount(&bench.path("disk"), "256k")?),
             _ => None,
         };
         let sshd = match self {
@@ -152,7 +157,7 @@ impl Mechanism {
         if self == Mechanism::Bisection {
             with_a_slower_program(bench)?;
         }
-        let fill = disk.as_ref().map(|disk| disk.0.join("fill"));
+        let fill = disk.as_ref().map(|disk| disk.path().join("fill"));
         let blocks = self.blocks();
         let stop = format!("[stop]\nmin-blocks = {blocks}\nmax-blocks = {blocks}\n");
         let target = sshd.as_ref().map(Sshd::target).unwrap_or_default();
@@ -162,7 +167,7 @@ impl Mechanism {
             Mechanism::Bisection => text,
             _ => text + &stop,
         };
-        let state = disk.as_ref().map(|disk| disk.0.join("state"));
+        let state = disk.as_ref().map(|disk| disk.path().join("state"));
         // The journal of the other machine, which is this one.
         let state = state.or_else(|| Some(sshd.as_ref()?.path("state")));
         let state = state.map(|dir| ("SCHEDLAB_STATE_DIR".to_owned(), dir));
@@ -265,27 +270,5 @@ fn with_a_slower_program(bench: &Bench) -> Result<(), String> {
     match shell.status() {
         Ok(status) if status.success() => Ok(()),
         other => Err(format!("a repository: {other:?}")),
-    }
-}
-
-/// A file system with so little room that a workload fills it.
-#[derive(Debug)]
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &Path) -> Result<Self, String> {
-        let size = CString::new("size=256k").expect("no NUL in it");
-        let made = fs::create_dir(at).map_err(|error| error.to_string());
-        made?;
-        mount("tmpfs", at, "tmpfs", MountFlags::empty(), size.as_c_str())
-            .map_err(|error| format!("mounting a small tmpfs: {error}"))?;
-        Ok(SmallDisk(at.to_owned()))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // A process that still has a file of it open has been counted before.
-        let _ = unmount(&self.0, UnmountFlags::DETACH);
     }
 }

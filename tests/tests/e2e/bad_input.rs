@@ -484,16 +484,10 @@ fn a_full_disk_ends_the_run_with_an_error_and_keeps_what_is_there() {
     }
     let _turn = with_lock_of_runs();
     let bench = Bench::default();
-    let disk = bench.path("disk");
-    std::fs::create_dir(&disk).expect("a directory");
-    let mount = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=200k", "tmpfs"])
-        .arg(&disk)
-        .status();
-    if !mount.is_ok_and(|s| s.success()) {
-        tests::skipped("a tmpfs cannot be mounted here");
-        return;
-    }
+    let disk = match tests::SmallDisk::mount(&bench.path("disk"), "200k") {
+        Ok(disk) => disk,
+        Err(why) => return tests::skipped(why),
+    };
     let output = bench.run(&[
         "run",
         "-o",
@@ -511,8 +505,7 @@ fn a_full_disk_ends_the_run_with_an_error_and_keeps_what_is_there() {
         "true",
     ]);
     let trials = results::read::read_trials(&bench.path("disk/out"));
-    let unmounted = std::process::Command::new("umount").arg(&disk).status();
-    assert!(unmounted.is_ok_and(|s| s.success()));
+    drop(disk);
     expect_code(&output, 1);
     assert!(
         stderr(&output).contains("No space left"),

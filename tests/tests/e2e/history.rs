@@ -382,15 +382,10 @@ fn a_full_disk_adds_nothing_and_keeps_what_is_there() {
         return skipped("mounting a small disk needs root");
     }
     let bench = Bench::default();
-    let disk = bench.path("store");
-    std::fs::create_dir(&disk).expect("a directory");
-    let mut mount = std::process::Command::new("mount");
-    mount
-        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
-        .arg(&disk);
-    if !mount.status().is_ok_and(|status| status.success()) {
-        return skipped("a tmpfs cannot be mounted here");
-    }
+    let disk = match tests::SmallDisk::mount(&bench.path("store"), "64k") {
+        Ok(disk) => disk,
+        Err(why) => return skipped(why),
+    };
     let mut added = 0;
     let refused = (0..200).find_map(|n| {
         let dir = night(&bench, n, USUAL);
@@ -399,8 +394,7 @@ fn a_full_disk_adds_nothing_and_keeps_what_is_there() {
         (!output.status.success()).then_some(output)
     });
     let left = runs(&bench).len();
-    let unmounted = std::process::Command::new("umount").arg(&disk).status();
-    assert!(unmounted.is_ok_and(|status| status.success()));
+    drop(disk);
     let refused = refused.expect("64 KiB are full some day");
     expect_code(&refused, 1);
     let said = stderr(&refused);

@@ -30,11 +30,9 @@ fn some_lose_and_leave_nothing(mechanism: Mechanism) {
 /// Every victim is killed once while its run is under way. What turns a knob of this machine has the
 /// lock of runs.
 fn nothing_is_lost_or_left(mechanism: Mechanism, victims: &[Victim]) {
-    let _turn = match mechanism {
-        Mechanism::Policy | Mechanism::Bisection | Mechanism::Cgroups | Mechanism::Services => {
-            beside_others()
-        }
-        _ => with_lock_of_runs(),
+    let _turn = match mechanism.turns_knobs() {
+        true => with_lock_of_runs(),
+        false => beside_others(),
     };
     let mut campaign = match Campaign::new(mechanism, SEED) {
         Ok(campaign) => campaign,

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
-use tests::{Bench, beside_others, expect_code, stderr, stdout};
+use tests::{Bench, alone, beside_others, expect_code, stderr, stdout};
 
 /// An experiment whose program prints one text for the arm `nice` and another for the baseline.
 fn experiment(nice: &str, other: &str, metric: &str) -> String {
@@ -110,7 +110,8 @@ fn misses_that_go_to_none_are_better() {
 
 #[test]
 fn none_under_both_arms_is_the_same() {
-    let _turn = beside_others();
+    // Beside others most of the CPU time is theirs, and no figures count as the same.
+    let _turn = alone();
     let bench = Bench::default();
     run(&bench, &experiment(NONE, NONE, LOWER), 0);
     assert_eq!(comparison(&bench)["verdict"], "same");
@@ -126,7 +127,8 @@ fn a_stressor_that_falls_to_0_is_worse() {
 
 #[test]
 fn the_smallest_effect_of_a_difference_is_in_its_unit() {
-    let _turn = beside_others();
+    // Beside others most of the CPU time is theirs, and no figures count as the same.
+    let _turn = alone();
     let bench = Bench::default();
     let scale = format!("{HIGHER}\nscale = \"difference\"\nsmallest-effect = 300");
     run(&bench, &experiment(&about("140"), &about("120"), &scale), 0);
@@ -147,7 +149,8 @@ fn measured(bench: &Bench, name: &str, [nice, other]: [&str; 2]) {
 
 #[test]
 fn a_gate_and_a_comparison_of_two_runs_judge_misses_that_come_from_none() {
-    let _turn = beside_others();
+    // Beside others most of the CPU time is theirs, and no figures count as the same.
+    let _turn = alone();
     let bench = Bench::default();
     measured(&bench, "none", [NONE, NONE]);
     measured(&bench, "once-more", [NONE, NONE]);
