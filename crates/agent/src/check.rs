@@ -128,6 +128,7 @@ fn check_workload(workload: &Workload) -> Vec<Problem> {
 /// means is not known, but how it is looked for is.
 fn known_load(load: Load) -> Load {
     match load {
+        Load::ShareOfMax(share) if share.by_trials => Load::RatePerSec(share.slo.from_per_sec),
         Load::ShareOfMax(share) => Load::MaxRate(share.slo),
         load => load,
     }

@@ -191,6 +191,8 @@ impl Stage {
             },
             journal: context.journal,
             interrupt: context.interrupt,
+            folders: &context.folders,
+            mark: &context.mark,
         };
         self.collectors.prepare(&wanted, scheduler, start);
         self.collectors.count_events(&spec.observe.events);
@@ -268,7 +270,9 @@ impl Stage {
         }
         if errors.is_empty() {
             errors.extend(self.end_all(context).err());
-            warnings.extend(self.keep_files(context, spec));
+            let (warning, left) = self.keep_files(context, spec);
+            warnings.extend(warning);
+            errors.extend(left);
             errors.extend(self.roles.remove_folders().err());
         }
         processes::reap_orphans(&context.guard.processes());
@@ -303,8 +307,13 @@ impl Stage {
         u32::try_from(self.roles.leaders().count() + 2).unwrap_or(u32::MAX)
     }
 
-    /// Sends the files that the trial is to keep. Nobody writes to them any more.
-    fn keep_files(&self, context: &mut Context, spec: &TrialSpec) -> Option<Warning> {
+    /// Sends the files that the trial is to keep, to which nobody writes any more. Gives a warning of those that
+    /// are not kept, and the errors of what could not be removed.
+    fn keep_files(
+        &mut self,
+        context: &mut Context,
+        spec: &TrialSpec,
+    ) -> (Option<Warning>, Vec<String>) {
         let workload = &spec.workload;
         let of_services = services_here(spec)
             .iter()
@@ -323,7 +332,8 @@ impl Stage {
             keep.iter()
                 .for_each(|path| kept.keep_files(name, &folder, path));
         }
-        kept.warning()
+        let errors = self.collectors.keep_files(&mut kept);
+        (kept.warning(), errors)
     }
 }
 

@@ -6,7 +6,7 @@ use agent::arm::ingredient::Ingredient;
 use agent::arm::table::INGREDIENTS;
 use load::{KindDef, Window};
 use model::check::{LEAST_WINDOW_NS, MOST_WINDOWS};
-use model::{Arm, Experiment, InPlace, Load, Place, Role, Workload};
+use model::{Arm, Experiment, InPlace, Load, Observe, Place, Role, Workload};
 use serde_json::Map;
 
 const HELP: &str = "leave out in-place: each trial is a process of its own then";
@@ -207,13 +207,27 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
             "with a snapshot each trial goes on from it, in a process of its own".to_owned(),
         );
     }
-    match experiment.observe.trace {
-        Some(_) => wrong("a trace is of one arm, not of arms that take turns".to_owned()),
-        None if !experiment.observe.events.is_empty() => {
-            wrong("rare events are counted in trials that are processes of their own".to_owned())
-        }
+    match find_whole_observation(&experiment.observe) {
+        Some(what) => wrong(what),
         None => Ok(()),
     }
+}
+
+/// What is observed in whole trials only, if there is any.
+fn find_whole_observation(observe: &Observe) -> Option<String> {
+    if observe.trace.is_some() {
+        return Some("a trace is of one arm, not of arms that take turns".to_owned());
+    }
+    if !observe.events.is_empty() {
+        return Some(
+            "rare events are counted in trials that are processes of their own".to_owned(),
+        );
+    }
+    let mut named = observe.collect.iter().flatten();
+    let name = named.find(|name| *name != "pace")?;
+    Some(format!(
+        "`collect` names {name}, which counts within the window of one arm"
+    ))
 }
 
 /// Two arms of which neither could be gone back from to the other. What is changed of a daemon is taken

@@ -13,7 +13,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use tests::{Bench, expect_code, is_root, stderr, stdout, with_lock_of_runs};
+use tests::{Bench, beside_others, expect_code, is_root, stderr, stdout, with_lock_of_runs};
 
 const EXPERIMENT: &str = r#"
 name = "traces"
@@ -247,5 +247,68 @@ fn a_trace_that_cannot_be_had_is_refused_before_anything_runs() {
         stderr(&said).contains("`worst:request`"),
         "{}",
         stderr(&said)
+    );
+}
+
+/// Output of perf about a file that a trial kept.
+fn read_with_perf(words: &[&str], file: &Path) -> String {
+    let mut perf = Command::new("perf");
+    let output = perf.args(words).arg("-i").arg(file).output().unwrap();
+    expect_code(&output, 0);
+    stdout(&output)
+}
+
+#[test]
+fn recordings_of_perf_are_kept_for_perf_itself() {
+    if no_tracefs() {
+        return;
+    }
+    if tests::program("perf").is_none() {
+        return tests::skipped("perf is not installed");
+    }
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let text = EXPERIMENT.replace(
+        "trace = \"worst\"",
+        "collect = [\"perf-record\", \"perf-sched\"]",
+    );
+    let file = bench.file("recorded.toml", &text);
+    let output = bench.run(&["run", &file, "--wait", "-o", "out"]);
+    expect_code(&output, 0);
+    let trials = results::read::read_trials(&bench.path("out")).unwrap();
+    assert_eq!(trials.len(), 2);
+    for trial in fs::read_dir(bench.path("out/trials")).unwrap() {
+        let kept = trial.unwrap().path().join("kept");
+        let ran = read_with_perf(
+            &["report", "--stdio", "-g", "none", "-s", "comm"],
+            &kept.join("perf-record/perf.data"),
+        );
+        assert!(ran.contains("wakeup-worker"), "{ran}");
+        let waited = read_with_perf(&["sched", "latency"], &kept.join("perf-sched/perf.data"));
+        assert!(waited.contains("wakeup-worker"), "{waited}");
+    }
+    bench.expect_nothing_left();
+    let folders = fs::read_dir(bench.path("state/folders"));
+    assert_eq!(folders.into_iter().flatten().count(), 0);
+}
+
+#[test]
+fn what_collects_within_the_window_of_one_arm_is_refused_in_turns() {
+    let bench = Bench::default();
+    let text = EXPERIMENT.replace("trace = \"worst\"", "collect = [\"perf-sched\"]");
+    let text = text.replace(
+        "kind = \"wakeup\"",
+        "kind = \"wakeup\"\nin-place = \"always\"\nturn = \"20ms\"",
+    );
+    let text = text.replace(
+        "[[workload]]",
+        "[[arm]]\nname = \"batch\"\npolicy = { class = \"batch\" }\n[[workload]]",
+    );
+    let output = bench.run(&["check", &bench.file("turns.toml", &text)]);
+    expect_code(&output, 2);
+    assert!(
+        stderr(&output).contains("`collect` names perf-sched"),
+        "{}",
+        stderr(&output)
     );
 }

@@ -3,6 +3,7 @@
 use super::trace::Kept;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
+use crate::kept_files;
 use crate::process::Origin;
 use collect::tasks::Pid;
 use load::Worst;
@@ -46,6 +47,9 @@ pub struct Start<'a> {
     pub origin: Origin<'a>,
     pub journal: &'a mut Journal,
     pub interrupt: &'a Interrupt,
+    /// Directory for a folder of its own, whose name begins with the mark of the trial.
+    pub folders: &'a Path,
+    pub mark: &'a str,
 }
 
 /// One end of the window.
@@ -98,6 +102,12 @@ pub trait Collecting: Send {
     /// Its own process, while it runs.
     fn process(&self) -> Option<Pid> {
         None
+    }
+
+    /// Keeps the files that it wrote, when nobody writes any more, and removes their folder; the error says why
+    /// that is still there.
+    fn keep_files(&mut self, _kept: &mut kept_files::Kept) -> Result<(), String> {
+        Ok(())
     }
 
     /// Ends that process, which a trial that ended early may have left, and takes away what it

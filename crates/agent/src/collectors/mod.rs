@@ -14,6 +14,7 @@ mod hardware;
 mod memory_files;
 mod pace;
 pub mod rare;
+mod record;
 mod runqueue;
 mod schedstat;
 mod selection;
@@ -25,6 +26,7 @@ mod work;
 
 pub use selection::{Cost, Costs, MOST, costs_file, wanted_collectors};
 
+use crate::kept_files;
 use attendants::{AttendantTimes, Attendants};
 use collect::tasks::Pid;
 use def::{At, Collected, Collecting, CollectorDef, Start};
@@ -77,6 +79,8 @@ impl Collectors {
                 origin: at.origin,
                 journal: at.journal,
                 interrupt: at.interrupt,
+                folders: at.folders,
+                mark: at.mark,
             }));
         }
         self.attendants = Attendants::find(at.root, scheduler);
@@ -154,6 +158,12 @@ impl Collectors {
     /// A line of the load within the window.
     pub fn hear_line(&mut self, line: &str) {
         self.running.iter_mut().for_each(|c| c.hear_line(line));
+    }
+
+    /// Keeps the files that they wrote, and removes the folders of these; gives what could not be removed.
+    pub fn keep_files(&mut self, kept: &mut kept_files::Kept) -> Vec<String> {
+        let running = self.running.iter_mut();
+        running.filter_map(|c| c.keep_files(kept).err()).collect()
     }
 
     /// A trace of the worst latency, which is one of the log `of`.
@@ -276,6 +286,8 @@ mod tests {
             origin,
             journal: &mut journal,
             interrupt: &interrupt,
+            folders: directory.path(),
+            mark: "collected",
         };
         collectors.prepare(wanted, Some(own), start);
         let at = At {

@@ -338,6 +338,8 @@ mod tests {
             },
             journal: &mut journal,
             interrupt: &interrupt,
+            folders: state.path(),
+            mark: "schedstat",
         });
         let at = At {
             root: root.path(),

@@ -2,7 +2,7 @@
 
 use super::def::CollectorDef;
 use super::{
-    delays, distances, energy, hardware, pace, runqueue, schedstat, switches, trace, work,
+    delays, distances, energy, hardware, pace, record, runqueue, schedstat, switches, trace, work,
 };
 
 /// In the order of lists. When the window opens they begin the other way round, so that
@@ -17,6 +17,8 @@ pub static COLLECTORS: &[&CollectorDef] = &[
     &schedstat::DEF,
     &energy::DEF,
     &runqueue::DEF,
+    &record::SAMPLES_DEF,
+    &record::EVENTS_DEF,
     &trace::DEF,
 ];
 
