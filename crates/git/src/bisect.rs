@@ -1,16 +1,20 @@
 //! A bisection, which git(1) keeps: in a bare clone of its own, so that the repository is left alone
 //! and `git bisect log` of the clone tells how it went.
 
-use crate::{Error, check_source, io, no_commit, run_git, succeeded, unmet};
+use crate::{Error, check_source, io, no_commit, run_git, said, succeeded, unmet};
 use doors::written::Part;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+
+/// Names of commits that were made by patches begin so, and end with the commit that they are of.
+const PATCHED: &str = "refs/patched/";
 
 /// Bisection of a clone.
 #[derive(Debug)]
 pub struct Bisection {
     clone: PathBuf,
     source: String,
+    paths: Vec<String>,
 }
 
 /// Judgement of a commit.
@@ -48,9 +52,14 @@ impl Mark {
 
 impl Bisection {
     /// Begins between two commits of a repository, in a clone at `clone`; goes on with the one that
-    /// is there.
-    pub fn open(source: &str, good: &str, bad: &str, clone: &Path) -> Result<Self, Error> {
-        let bisection = Bisection::at_clone(source, clone);
+    /// is there. Where there are `paths`, only commits that change them are looked at.
+    pub fn open(
+        source: &str,
+        (good, bad): (&str, &str),
+        paths: &[String],
+        clone: &Path,
+    ) -> Result<Self, Error> {
+        let bisection = Bisection::at_clone(source, paths, clone);
         check_source(source)?;
         if !clone.exists() {
             // A clone that was killed is not taken for whole.
@@ -70,28 +79,42 @@ impl Bisection {
                 return Err(no_commit(source, good, why));
             }
             if bisection.count_commits(good, bad)? == 0 {
+                let what = match paths {
+                    [] => format!(
+                        "{good} and {bad} are the same commit, so nothing lies between them"
+                    ),
+                    _ => format!(
+                        "no commit after {good} up to {bad} changes {}",
+                        paths.join(", ")
+                    ),
+                };
                 return Err(unmet(
                     &format!("repository {source}"),
-                    &format!("{good} and {bad} are the same commit, so nothing lies between them"),
+                    &what,
                     "name an older good commit, or a later bad one",
                 ));
             }
-            let begun = bisection.bisect(&["start", "--no-checkout"], &[bad, good])?;
+            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+            let start = ["start", "--no-checkout", bad, good, "--"];
+            let begun = bisection.bisect(&start, &paths)?;
             succeeded(source, &begun)?;
         }
         Ok(bisection)
     }
 
-    pub(crate) fn at_clone(source: &str, clone: &Path) -> Self {
+    pub(crate) fn at_clone(source: &str, paths: &[String], clone: &Path) -> Self {
         Bisection {
+            paths: paths.to_vec(),
             clone: clone.to_owned(),
             source: source.to_owned(),
         }
     }
 
-    /// Number of commits after the good one, up to the bad one.
+    /// Number of commits after the good one, up to the bad one, which may be the bad one.
     pub fn count_commits(&self, good: &str, bad: &str) -> Result<u32, Error> {
-        let counted = self.said(&["rev-list", "--count"], &[&format!("{good}..{bad}")])?;
+        let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
+        let between = format!("{good}..{bad}");
+        let counted = self.said(&["rev-list", "--count", &between, "--"], &paths)?;
         Ok(counted.parse().unwrap_or(u32::MAX))
     }
 
@@ -166,6 +189,54 @@ impl Bisection {
         succeeded(&self.source, &output)
     }
 
+    /// Directory of the clone, which has the commits that [`Bisection::patch_commit`] makes.
+    pub fn clone_dir(&self) -> &Path {
+        &self.clone
+    }
+
+    /// The commit that these patches, one after the other, make of a commit, with that as its parent. It is made
+    /// once. A patch that the commit has already changes nothing. The inner error is why one does not apply.
+    pub fn patch_commit(
+        &self,
+        commit: &str,
+        patches: &[PathBuf],
+    ) -> Result<Result<String, String>, Error> {
+        let name = format!("{PATCHED}{commit}");
+        let made_before = self.at(&["rev-parse", "--verify", "--quiet"], &[&name])?;
+        if made_before.status.success() {
+            let text = String::from_utf8_lossy(&made_before.stdout);
+            return Ok(Ok(text.trim().to_owned()));
+        }
+        // A bare repository has an index, too, when something is read into it.
+        self.said(&["read-tree"], &[commit])?;
+        for patch in patches {
+            let applied = self.at(&["apply", "--cached"], &[&patch.display().to_string()])?;
+            if !applied.status.success() && !self.has_patch(patch)? {
+                let why = said(&applied);
+                return Ok(Err(format!("{} does not apply: {why}", patch.display())));
+            }
+        }
+        let tree = self.said(&["write-tree"], &[])?;
+        let message = format!("{}, patched", self.read_subject(commit)?);
+        let ours = [
+            "-c",
+            "user.name=schedlab",
+            "-c",
+            "user.email=schedlab@localhost",
+        ];
+        let of = ["commit-tree", "-p", commit, "-m", &message];
+        let patched = self.said(&[&ours[..], &of].concat(), &[&tree])?;
+        self.said(&["update-ref"], &[&name, &patched])?;
+        Ok(Ok(patched))
+    }
+
+    /// Do the files that were read have the change already?
+    fn has_patch(&self, patch: &Path) -> Result<bool, Error> {
+        let ours = ["apply", "--cached", "--check", "--reverse"];
+        let reversed = self.at(&ours, &[&patch.display().to_string()])?;
+        Ok(reversed.status.success())
+    }
+
     fn at(&self, ours: &[&str], words: &[&str]) -> Result<Output, Error> {
         let clone = self.clone.display().to_string();
         run_git(&[&["-C", &clone], ours].concat(), words)
@@ -210,7 +281,7 @@ mod tests {
         let commit = |name| crate::commit_of(&source, Some(name)).unwrap();
         let (good, bad) = (commit("c0"), commit("c8"));
         for step in 0..20 {
-            let bisection = Bisection::open(&source, &good, &bad, &clone).unwrap();
+            let bisection = Bisection::open(&source, (&good, &bad), &[], &clone).unwrap();
             let next = bisection.find_next().unwrap();
             let Next::Try(commit) = &next else {
                 let subject = match &next {
@@ -242,7 +313,7 @@ mod tests {
         let source = repository.path().display().to_string();
         let commit = crate::commit_of(&source, Some("c3")).unwrap();
         let clone = repository.path().join("clone");
-        let error = Bisection::open(&source, &commit, &commit, &clone).unwrap_err();
+        let error = Bisection::open(&source, (&commit, &commit), &[], &clone).unwrap_err();
         assert!(error.to_string().contains("are the same commit"), "{error}");
     }
 
@@ -258,11 +329,57 @@ mod tests {
     }
 
     #[test]
+    fn a_patch_makes_a_commit_of_its_own_once_and_one_that_does_not_apply_says_why() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = "git init -q . && git config user.name a && git config user.email a@b.c && \
+                      for n in one two three; do echo $n > file && git add file && git commit -q -m $n && \
+                      git tag $n; done && echo patched > file && git diff > .git/patch && mv .git/patch patch";
+        let mut shell = Command::new("sh");
+        let made = shell
+            .args(["-c", script])
+            .current_dir(directory.path())
+            .status();
+        assert!(made.unwrap().success());
+        let source = directory.path().display().to_string();
+        let commit = |name| crate::commit_of(&source, Some(name)).unwrap();
+        let clone = directory.path().join("clone");
+        let ends = (commit("one"), commit("three"));
+        let bisection = Bisection::open(&source, (&ends.0, &ends.1), &[], &clone).unwrap();
+        let patches = [directory.path().join("patch")];
+        let patched = bisection
+            .patch_commit(&commit("three"), &patches)
+            .unwrap()
+            .unwrap();
+        let again = bisection
+            .patch_commit(&commit("three"), &patches)
+            .unwrap()
+            .unwrap();
+        assert_eq!(patched, again);
+        assert_eq!(bisection.first_parent(&patched).unwrap(), commit("three"));
+        assert_eq!(
+            bisection
+                .said(&["show"], &[&format!("{patched}:file")])
+                .unwrap(),
+            "patched"
+        );
+        let refused = bisection
+            .patch_commit(&commit("two"), &patches)
+            .unwrap()
+            .unwrap_err();
+        assert!(
+            refused.contains("patch does not apply: error: "),
+            "{refused}"
+        );
+        // The bisection goes on as without.
+        assert_eq!(bisection.find_next().unwrap(), Next::Try(commit("two")));
+    }
+
+    #[test]
     fn the_bad_commit_comes_after_the_good_one() {
         let repository = repository();
         let source = repository.path().display().to_string();
         let clone = repository.path().join("clone");
-        let error = Bisection::open(&source, "c8", "c0", &clone).unwrap_err();
+        let error = Bisection::open(&source, ("c8", "c0"), &[], &clone).unwrap_err();
         assert!(error.to_string().contains("does not come after"), "{error}");
     }
 }

@@ -312,10 +312,10 @@ mod tests {
             assert_eq!(fs::read_to_string(tree.join("file")).unwrap(), "text\n");
         }
         let clone = directory.path().join("clone");
-        let begun = Bisection::open(&path, &commit, &commit, &clone);
+        let begun = Bisection::open(&path, (&commit, &commit), &[], &clone);
         // One commit is no range; its clone is there all the same.
         drop(begun);
-        let bisection = Bisection::at_clone(&path, &clone);
+        let bisection = Bisection::at_clone(&path, &[], &clone);
         let work = directory.path().join("work");
         bisection.checkout(&commit, &work).unwrap();
         bisection.checkout(&commit, &work).unwrap();
@@ -357,9 +357,9 @@ mod tests {
                     &directory.path().join("other"),
                 )
                 .is_err(),
-                Bisection::open(&word, commit, commit, &clone).is_err(),
-                Bisection::open(&here, &word, commit, &clone).is_err(),
-                Bisection::open(&here, commit, &word, &clone).is_err(),
+                Bisection::open(&word, (commit, commit), &[], &clone).is_err(),
+                Bisection::open(&here, (&word, commit), &[], &clone).is_err(),
+                Bisection::open(&here, (commit, &word), &[], &clone).is_err(),
             ];
             assert_eq!(tried, [true; 11], "{word}");
             assert!(!mark.exists(), "{word}");

@@ -381,6 +381,9 @@ fn loads(forms: LoadForms) -> &'static str {
         LoadForms::Counts => "a number, or percent of the CPUs",
         LoadForms::CountsOrRates => "a number, percent of the CPUs, or a rate",
         LoadForms::FixedRates => "a rate",
+        LoadForms::RatesOfTrials => {
+            "a rate, or shares of the highest one, for which whole trials look"
+        }
         LoadForms::Rates => "a rate, a search for the highest rate, or shares of it",
     }
 }

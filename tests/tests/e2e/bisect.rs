@@ -116,6 +116,70 @@ fn the_commit_that_slows_a_program_is_found_and_one_that_does_not_build_is_skipp
 /// Words of a bisection that cannot build: it comes so far once it has its clone and its steps.
 const BOTH_BUILD: &str = "both ends must build";
 
+/// A repository of a script that counts, farther from commit 5 of 6 on. No commit builds as it is, and what
+/// `no-exit.patch` changes is another line in the commit in the middle.
+fn with_what_does_not_build(bench: &Bench) {
+    let script = "set -e; git init -q r; cd r; git config user.name a; git config user.email a@b.c; \
+        for n in $(seq 0 6); do test $n -lt 5 && to=40000 || to=160000; \
+        echo exit 7 > first.sh; test $n != 3 || echo exit 8 > first.sh; \
+        echo \"i=0; while [ \\$i -lt $to ]; do i=\\$((i+1)); done\" > count.sh; \
+        git add .; git commit -q --allow-empty -m \"change $n\"; git tag v$n; done; \
+        echo : > first.sh; git diff > ../no-exit.patch; git checkout -q first.sh";
+    let made = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(bench.dir.path())
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+}
+
+/// A bisection of its program between both ends, with these words too.
+fn bisect_counting(bench: &Bench, more: &str) -> Output {
+    let mut words = vec![
+        "bisect",
+        "count",
+        "--build",
+        "sh -c '. ./first.sh; cp count.sh count'",
+    ];
+    words.extend("--repository r --good v0 --bad v6 --budget 1m -o out".split(' '));
+    words.extend(more.split_whitespace());
+    words.extend(["--", "sh", "-c", "sh \"$PROGRAM\""]);
+    bench.run(&words)
+}
+
+#[test]
+fn each_commit_is_built_with_a_patch_and_one_to_which_it_does_not_apply_is_skipped() {
+    let bench = Bench::default();
+    if repository(&bench).is_none() {
+        return skipped("there is no git");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    with_what_does_not_build(&bench);
+    for (words, code, says) in [
+        ("", 2, "both ends must build"),
+        ("--patch no-exit.patch --path NOTES", 3, "changes NOTES"),
+        ("--patch no-such.patch", 2, "--patch no-such.patch"),
+    ] {
+        let refused = bisect_counting(&bench, words);
+        expect_code(&refused, code);
+        let said = stderr(&refused);
+        assert!(said.contains(says), "{words}: {said}");
+        let _ = std::fs::remove_dir_all(bench.path("out"));
+    }
+    let words = "--patch no-exit.patch --path count.sh --path first.sh";
+    let output = bisect_counting(&bench, words);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    assert!(text.contains("\n  change 5\n"), "{text}");
+    assert!(text.contains("no-exit.patch does not apply"), "{text}");
+    // The same with another patch is another bisection.
+    bench.file("no-exit.patch", "");
+    let other = bisect_counting(&bench, words);
+    expect_code(&other, 2);
+    let said = stderr(&other);
+    assert!(said.contains("its patch differs"), "{said}");
+}
+
 #[test]
 fn steps_that_are_torn_are_named_with_a_remedy_that_works() {
     let bench = Bench::default();

@@ -19,6 +19,10 @@ pub struct BisectArgs {
     /// File of options that are merged into a kernel's configuration
     #[arg(long, value_name = "FILE", conflicts_with = "build")]
     pub fragment: Vec<PathBuf>,
+    /// Patch that each commit is built with, such as one without which it does not run here; a commit to which
+    /// it does not apply is skipped. Can be repeated
+    #[arg(long, value_name = "FILE")]
+    pub patch: Vec<PathBuf>,
     /// Repository of its source, a path or a URL
     #[arg(long, value_name = "REPOSITORY")]
     pub repository: String,
@@ -28,6 +32,9 @@ pub struct BisectArgs {
     /// Commit at which it is worse
     #[arg(long, value_name = "REVISION")]
     pub bad: String,
+    /// Only commits that change this file or directory, from the top of the repository. Can be repeated
+    #[arg(long, value_name = "PATH")]
+    pub path: Vec<String>,
     /// Session of the ledger that pays for the whole bisection, as for a question of schedlab propose
     #[arg(long, value_name = "N")]
     pub session: Option<u32>,

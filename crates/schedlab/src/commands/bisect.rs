@@ -6,6 +6,7 @@ mod judgement;
 mod kernel;
 mod program;
 mod question;
+mod state;
 mod state_text;
 
 use crate::args::{BisectArgs, ExperimentArgs};
@@ -25,7 +26,9 @@ pub use question::{progress_text, results_dir};
 use report::Table;
 use runner::Outcome;
 use schedulers::GitName;
-use serde::{Deserialize, Serialize};
+pub use state::State;
+use state::Step;
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,70 +39,6 @@ const BESIDE: u32 = 2;
 
 /// Smallest change that counts where the whole one is a multiple of the good commit.
 const MOST_OF_AN_EFFECT: f64 = 0.5;
-
-/// State of a bisection, as it is kept.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct State {
-    /// Scheduler or program, and the command that builds it; or `kernel` and its configuration.
-    program: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    build: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    config: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    fragments: Vec<PathBuf>,
-    /// Content of the files that configure the kernel (SHA-256).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    digests: Vec<String>,
-    good: String,
-    bad: String,
-    /// Commits after the good one, up to the bad one.
-    commits: u32,
-    /// Confidence that all calls hold together.
-    confidence: f64,
-    /// Smallest change that was looked for.
-    smallest_effect: f64,
-    /// Comparison of both ends.
-    ends: Option<Step>,
-    steps: Vec<Step>,
-    /// Comparison of the culprit with its parent.
-    again: Option<Step>,
-}
-
-impl State {
-    /// What the other one looks for that this one does not; none where both are one bisection.
-    fn differs_from(&self, other: &State) -> Option<&'static str> {
-        let configuration = |state: &State| {
-            let files = (state.fragments.clone(), state.digests.clone());
-            (state.config.clone(), files)
-        };
-        let is_same = [
-            ("program", self.program == other.program),
-            ("good commit", self.good == other.good),
-            ("bad commit", self.bad == other.bad),
-            ("build command", self.build == other.build),
-            (
-                "configuration of the kernel",
-                configuration(self) == configuration(other),
-            ),
-        ];
-        let mut differing = is_same.into_iter().filter(|(_, is_same)| !is_same);
-        differing.next().map(|(what, _)| what)
-    }
-}
-
-/// A commit that was judged.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Step {
-    commit: String,
-    subject: String,
-    /// `good`, `bad` or `skip`.
-    verdict: String,
-    /// Comparison that the verdict is from, or the reason for which there is none.
-    why: String,
-    /// Results directory, below that of the bisection.
-    results: Option<PathBuf>,
-}
 
 /// Kinds of things that are bisected.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +53,8 @@ struct Bisect<'a> {
     args: &'a BisectArgs,
     subject: Subject<'a>,
     dir: PathBuf,
+    /// Patches that each commit is built with.
+    patches: Vec<PathBuf>,
     /// Directory of the trees of programs.
     trees: PathBuf,
     bisection: Bisection,
@@ -179,8 +120,9 @@ impl<'a> Bisect<'a> {
             }
         }
         let clone = dir.join("repository.git");
-        let bisection = Bisection::open(&args.repository, &good, &bad, &clone)?;
-        let fragments = whole(&args.fragment)?;
+        let bisection = Bisection::open(&args.repository, (&good, &bad), &args.path, &clone)?;
+        let fragments = find_files("--fragment", &args.fragment)?;
+        let patches = find_files("--patch", &args.patch)?;
         let begun = State {
             digests: kernel::digests(args.config.as_deref(), &fragments)?,
             commits: bisection.count_commits(&good, &bad)?,
@@ -195,6 +137,8 @@ impl<'a> Bisect<'a> {
             build: args.build.clone(),
             config: args.config.clone(),
             fragments,
+            patches: kernel::digests(None, &patches)?,
+            paths: args.path.clone(),
         };
         let mut state = take_state(&dir, &bisection, begun, args.session.is_some())?;
         let question = match args.session {
@@ -205,6 +149,7 @@ impl<'a> Bisect<'a> {
             args,
             subject,
             question,
+            patches,
             trees: dir.join(program::TREES),
             dir,
             bisection,
@@ -253,7 +198,11 @@ impl<'a> Bisect<'a> {
     /// Without both ends there is nothing to look for.
     fn ends_build(&self) -> Result<(), CliError> {
         for commit in [&self.state.good, &self.state.bad] {
-            if let Err(why) = self.built(commit)? {
+            let built = match self.patched(commit)? {
+                Ok(patched) => self.built(&patched)?,
+                Err(why) => Err(why),
+            };
+            if let Err(why) = built {
                 let short = commit.get(..git::SHORT).unwrap_or(commit);
                 return Err(CliError::usage(
                     format!("both ends must build, and {short} does not: {why}"),
@@ -316,13 +265,9 @@ impl<'a> Bisect<'a> {
             why,
             change: None,
         };
-        let mut judged = self.built(baseline)?.err().map(skip);
-        if judged.is_none() {
-            judged = self.built(commit)?.err().map(skip);
-        }
-        let judged = match judged {
-            Some(judged) => judged,
-            None => self.measure(&dir, baseline, commit)?,
+        let judged = match self.built_both(baseline, commit)? {
+            Err(why) => skip(why),
+            Ok([baseline, commit]) => self.measure(&dir, &baseline, &commit)?,
         };
         let step = Step {
             commit: commit.to_owned(),
@@ -332,6 +277,41 @@ impl<'a> Bisect<'a> {
             results: dir.exists().then_some(name),
         };
         Ok((step, judged))
+    }
+
+    /// The commits of what was built of two commits; the inner error is why one of them does not build.
+    fn built_both(
+        &self,
+        baseline: &str,
+        commit: &str,
+    ) -> Result<Result<[String; 2], String>, CliError> {
+        let mut built = [String::new(), String::new()];
+        for (built, commit) in built.iter_mut().zip([baseline, commit]) {
+            *built = match self.patched(commit)? {
+                Ok(patched) => patched,
+                Err(why) => return Ok(Err(why)),
+            };
+            if let Err(why) = self.built(built)? {
+                return Ok(Err(why));
+            }
+        }
+        Ok(Ok(built))
+    }
+
+    /// The commit with the patches that were asked for; the inner error is why they do not apply.
+    fn patched(&self, commit: &str) -> Result<Result<String, String>, CliError> {
+        match self.patches.is_empty() {
+            true => Ok(Ok(commit.to_owned())),
+            false => Ok(self.bisection.patch_commit(commit, &self.patches)?),
+        }
+    }
+
+    /// The repository that has what is built.
+    fn repository(&self) -> Cow<'_, str> {
+        match self.patches.is_empty() {
+            true => Cow::Borrowed(&self.args.repository),
+            false => self.bisection.clone_dir().to_string_lossy(),
+        }
     }
 
     /// The arm of a commit, as on the command line.
@@ -354,7 +334,7 @@ impl<'a> Bisect<'a> {
 
     fn tree<'b>(&'b self, commit: &'b str) -> program::Tree<'b> {
         program::Tree {
-            repository: &self.args.repository,
+            repository: self.repository(),
             commit,
             program: &self.args.program,
             all: &self.trees,
@@ -366,7 +346,7 @@ impl<'a> Bisect<'a> {
             Some((program, args)) => (program, format!(" {args}")),
             None => (self.args.program.as_str(), String::new()),
         };
-        format!("{program}@git:{}#{commit}{args}", self.args.repository)
+        format!("{program}@git:{}#{commit}{args}", self.repository())
     }
 
     /// Builds what a commit has, unless it was built before; the inner error is why it does not
@@ -391,9 +371,7 @@ impl<'a> Bisect<'a> {
         bar.end_display();
         match built.map_err(CliError::from) {
             Ok(_) => Ok(Ok(())),
-            Err(CliError::Internal { message, .. }) => {
-                Ok(Err(message.lines().next().unwrap_or_default().to_owned()))
-            }
+            Err(CliError::Internal { message, .. }) => Ok(Err(reason_of_build(&message))),
             Err(error) => Err(error),
         }
     }
@@ -475,12 +453,26 @@ fn take_state(
     }
 }
 
-/// The paths from the root, since the same command may be given from elsewhere.
-fn whole(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+/// Why a build failed: the first line of its message, and the first error of a compiler that it quotes.
+fn reason_of_build(message: &str) -> String {
+    let first = message.lines().next().unwrap_or_default();
+    let quoted = message.lines().skip(1).map(str::trim);
+    let mut errors = quoted.filter(|line| line.contains("error: ") || line.contains("error["));
+    // That cargo could not compile a crate is no reason.
+    match errors
+        .find(|line| !line.starts_with("error: failed to") && !line.starts_with("error: could not"))
+    {
+        Some(error) => format!("{first} {error}"),
+        None => first.to_owned(),
+    }
+}
+
+/// The paths of an option from the root, since the same command may be given from elsewhere.
+fn find_files(option: &str, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let whole = |path: &PathBuf| {
         fs::canonicalize(path).map_err(|error| {
-            let what = format!("--fragment {}: {error}", path.display());
-            CliError::usage(what, "name a file of options of the kernel")
+            let what = format!("{option} {}: {error}", path.display());
+            CliError::usage(what, "name a file that is there")
         })
     };
     paths.iter().map(whole).collect()

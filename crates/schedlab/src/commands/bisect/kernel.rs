@@ -46,7 +46,7 @@ pub fn digests(config: Option<&str>, fragments: &[PathBuf]) -> Result<Vec<String
     let digest = |path: &Path| {
         let bytes = doors::read::small_file_bytes(path).map_err(|error| {
             let what = format!("{}: {error}", path.display());
-            CliError::usage(what, "name a file of options of the kernel")
+            CliError::usage(what, "name a file that can be read")
         })?;
         Ok(results::capsule::sha256(&bytes))
     };

@@ -7,6 +7,7 @@ use doors::read::{Log, MOST_LOG_BYTES, join_output, to_log};
 use doors::started::{Agreed, Workshop};
 use doors::written;
 use model::printable::last_lines;
+use std::borrow::Cow;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -20,7 +21,7 @@ const INTERRUPTS: [i32; 2] = [2, 15];
 
 /// The tree of one commit.
 pub struct Tree<'a> {
-    pub repository: &'a str,
+    pub repository: Cow<'a, str>,
     pub commit: &'a str,
     /// The file that the build makes, from the top of the tree.
     pub program: &'a str,
@@ -57,7 +58,7 @@ pub fn check_name(path: &Path) -> Result<(), CliError> {
 impl Tree<'_> {
     /// Directory of its files.
     pub fn files(&self) -> PathBuf {
-        git::tree_path(self.repository, self.commit, self.all)
+        git::tree_path(&self.repository, self.commit, self.all)
     }
 
     /// The program, whether it is built or not.
@@ -88,8 +89,8 @@ impl Tree<'_> {
     }
 
     fn build_here(&self, command: &str, log: &Path) -> Result<Result<(), String>, CliError> {
-        let files = git::fetch_tree(self.repository, self.commit, self.all)?;
-        let status = run(command, &files, self.repository, log).map_err(CliError::internal)?;
+        let files = git::fetch_tree(&self.repository, self.commit, self.all)?;
+        let status = run(command, &files, &self.repository, log).map_err(CliError::internal)?;
         if status
             .signal()
             .is_some_and(|signal| INTERRUPTS.contains(&signal))

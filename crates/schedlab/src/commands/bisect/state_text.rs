@@ -77,6 +77,8 @@ mod tests {
             build: None,
             config: None,
             fragments: Vec::new(),
+            patches: Vec::new(),
+            paths: Vec::new(),
             digests: Vec::new(),
             good: "a".to_owned(),
             bad: "b".to_owned(),
