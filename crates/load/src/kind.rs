@@ -120,6 +120,8 @@ pub enum LoadForms {
     CountsOrRates,
     /// A rate, a search for the highest rate that holds a service level, or a share of that.
     Rates,
+    /// A rate, or a share of the highest one, which whole trials look for: its process has one rate.
+    RatesOfTrials,
     /// A rate.
     FixedRates,
 }
@@ -132,7 +134,8 @@ impl LoadForms {
                 matches!(self, LoadForms::Counts | LoadForms::CountsOrRates)
             }
             Load::RatePerSec(_) => self != LoadForms::Counts,
-            Load::MaxRate(_) | Load::ShareOfMax(_) => self == LoadForms::Rates,
+            Load::MaxRate(_) => self == LoadForms::Rates,
+            Load::ShareOfMax(_) => matches!(self, LoadForms::Rates | LoadForms::RatesOfTrials),
         }
     }
 }

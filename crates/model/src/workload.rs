@@ -175,6 +175,9 @@ pub struct ShareOfMax {
     pub percent: f64,
     /// Service level of the highest rate, and where it is looked for.
     pub slo: Slo,
+    /// True where whole trials look for it, since a process of the load has one rate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_trials: bool,
 }
 
 impl ShareOfMax {
@@ -352,7 +355,11 @@ mod tests {
             to_per_sec: 400.0,
         };
         let percent = 80.0;
-        let share = Load::ShareOfMax(ShareOfMax { percent, slo });
+        let share = Load::ShareOfMax(ShareOfMax {
+            percent,
+            slo,
+            by_trials: false,
+        });
         assert_eq!(share.to_string(), "80% of max");
         let found = Calibration {
             max_per_sec: Some(120.0),

@@ -118,7 +118,11 @@ fn shares(percents: &[Percent], table: &Table) -> Result<Vec<Load>, String> {
     let slo = search(slo, table.from, table.to)?;
     let share = |Percent(percent): &Percent| {
         let percent = *percent;
-        let load = Load::ShareOfMax(ShareOfMax { percent, slo });
+        let load = Load::ShareOfMax(ShareOfMax {
+            percent,
+            slo,
+            by_trials: false,
+        });
         load.check().map_err(|what| format!("a load {what}"))?;
         Ok(load)
     };
@@ -208,7 +212,13 @@ mod tests {
             from_per_sec: 20.0,
             to_per_sec: SEARCH_TO_PER_SEC,
         };
-        let share = |percent| Load::ShareOfMax(ShareOfMax { percent, slo });
+        let share = |percent| {
+            Load::ShareOfMax(ShareOfMax {
+                percent,
+                slo,
+                by_trials: false,
+            })
+        };
         assert_eq!(loads(text).unwrap(), [share(50.0), share(120.0)]);
     }
 

@@ -124,7 +124,7 @@ pub(crate) fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
 }
 
 /// Names of the kinds for which this is so.
-pub(crate) fn kinds(is_so: fn(&KindDef) -> bool) -> Vec<&'static str> {
+pub(crate) fn kinds(is_so: impl Fn(&KindDef) -> bool) -> Vec<&'static str> {
     let kinds = load::KINDS.iter().filter(|def| is_so(def));
     kinds.map(|def| def.name).collect()
 }
@@ -142,7 +142,12 @@ fn workload(
     roles: Roles,
 ) -> Result<Workload, PlanError> {
     let driver = load::driver(&own.kind).map_err(PlanError::new)?;
-    let loads = keys.loads.map_or_else(|| vec![def.usual.load], |l| l.0);
+    let mut loads = keys.loads.map_or_else(|| vec![def.usual.load], |l| l.0);
+    for load in &mut loads {
+        if let Load::ShareOfMax(share) = load {
+            share.by_trials = def.loads == LoadForms::RatesOfTrials;
+        }
+    }
     let usual = usual(def, &loads);
     let duration_ns = keys.duration.map_or(usual.duration_ns, |d| d.0);
     let warmup_ns = keys.warmup.map_or(usual.warmup_ns, |d| d.0);
@@ -319,10 +324,14 @@ fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Result<(), Pla
     let name = &workload.name;
     let (message, help) = match load {
         Load::MaxRate(_) | Load::ShareOfMax(_) => {
-            let able = kinds(|def| def.loads == LoadForms::Rates).join("`, `");
+            let able = kinds(|def| def.loads.has_form(load)).join("`, `");
+            let shares = match def.loads {
+                LoadForms::RatesOfTrials => ", or shares-of-max in place of find",
+                _ => "",
+            };
             (
                 format!("the workload `{name}` cannot look for its highest rate"),
-                format!("only `{able}` can; give loads as a list"),
+                format!("only `{able}` can; give loads as a list{shares}"),
             )
         }
         Load::RatePerSec(_) => (

@@ -106,6 +106,8 @@ pub struct Search {
     pub workload: usize,
     /// Service level, and the ends of the search.
     pub slo: Slo,
+    /// True where whole trials look for it.
+    pub by_trials: bool,
     /// Time that it is likely to take.
     pub about_ns: u64,
 }
@@ -114,19 +116,27 @@ pub struct Search {
 pub fn list_searches(experiment: &Experiment) -> Vec<Search> {
     let workloads = experiment.workloads.iter().enumerate();
     let search = |(index, workload): (usize, &Workload)| {
-        let slo = workload.loads.iter().find_map(|load| match load {
-            Load::ShareOfMax(share) => Some(share.slo),
+        let share = workload.loads.iter().find_map(|load| match load {
+            Load::ShareOfMax(share) => Some(*share),
             _ => None,
         })?;
+        let slo = share.slo;
         let around_ns = around_a_trial_ns(experiment, workload);
         let loads_ns = loads_of_a_search(&slo).saturating_mul(window_ns(workload));
         let trials_ns = window_ns(workload)
             .saturating_add(around_ns)
             .saturating_mul(TRIALS_OF_A_SEARCH);
+        let about_ns = match share.by_trials {
+            // Each load is a trial.
+            true => loads_of_a_search(&slo)
+                .saturating_mul(window_ns(workload).saturating_add(around_ns)),
+            false => loads_ns.saturating_add(around_ns).saturating_add(trials_ns),
+        };
         Some(Search {
             workload: index,
             slo,
-            about_ns: loads_ns.saturating_add(around_ns).saturating_add(trials_ns),
+            by_trials: share.by_trials,
+            about_ns,
         })
     };
     workloads.filter_map(search).collect()

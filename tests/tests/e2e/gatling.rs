@@ -331,3 +331,27 @@ fn what_the_simulation_lacks_is_said_before_anything_runs() {
         stderr(&output)
     );
 }
+
+#[test]
+#[ignore = "a dozen trials: make test-long ROWS=gatling"]
+fn shares_of_what_the_baseline_sustains_are_looked_for_by_whole_trials() {
+    if !can_run() {
+        return;
+    }
+    let _turn = tests::alone();
+    let bench = Bench::default();
+    let shares = "loads = { shares-of-max = [\"50%\"], slo = \"p95 < 300ms\", from = \"40/s\", to = \"5k/s\" }";
+    let (state, _, results) = trial(&bench, "loads = [\"40/s\"]", shares, 0);
+    assert_eq!(state, TrialState::Ok);
+    let found = results::read::read_calibrations(&bench.path("out")).unwrap();
+    let most = found.values().find_map(|found| found.max_per_sec).unwrap();
+    assert!((40.0..5000.0).contains(&most), "{most}");
+    let sent = results.trials[0]
+        .trial
+        .metric("requests_per_sec")
+        .unwrap()
+        .value;
+    assert!((0.3..0.7).contains(&(sent / most)), "{sent} of {most}");
+    let said = stdout(&bench.run(&["report", "out"]));
+    assert!(said.contains("50% of max"), "{said}");
+}

@@ -66,7 +66,7 @@ pub static KIND: KindDef = KindDef {
     aliases: &[],
     summary: "a simulation of Gatling: requests of users who arrive as planned, read from its log \
               (open loop)",
-    loads: LoadForms::FixedRates,
+    loads: LoadForms::RatesOfTrials,
     load_unit: "requests/s",
     window: Window::Phased,
     usual: Usual {

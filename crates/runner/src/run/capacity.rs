@@ -124,6 +124,9 @@ impl Run<'_> {
             arm: &experiment.arms[experiment.baseline].name,
             search,
         });
+        if search.by_trials {
+            return self.climb_to_rate(search);
+        }
         let mut reason = String::new();
         for _ in 0..experiment.stop.max_attempts {
             match self.search(search)? {

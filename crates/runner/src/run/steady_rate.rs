@@ -91,7 +91,80 @@ impl Tried {
     }
 }
 
+/// Where whole trials look for the rate, one that held is followed by so many times of it, until one does not
+/// hold; the search ends when the two are so close.
+const STEP: f64 = 1.5;
+const CLOSE: f64 = 1.1;
+
+/// Rates that were tried on the way to the highest one that holds.
+#[derive(Debug, Default)]
+struct Climb {
+    /// The highest that held.
+    held: Option<f64>,
+    /// The lowest that did not, and what it was like.
+    refused: Option<(f64, String)>,
+}
+
+impl Climb {
+    /// The rate to try next; none where the search has ended.
+    fn find_next(&self, slo: &Slo) -> Option<f64> {
+        match (self.held, &self.refused) {
+            (None, None) => Some(slo.from_per_sec),
+            (None, Some(_)) => None,
+            (Some(held), None) if held >= slo.to_per_sec => None,
+            (Some(held), None) => Some((STEP * held).min(slo.to_per_sec)),
+            (Some(held), Some((refused, _))) if refused / held <= CLOSE => None,
+            (Some(held), Some((refused, _))) => Some((held * refused).sqrt()),
+        }
+    }
+
+    /// The rate that was found, or why there is none and what to do.
+    fn find_rate(self, slo: &Slo) -> Result<f64, (String, &'static str)> {
+        match (self.held, self.refused) {
+            (Some(held), Some(_)) => Ok(held),
+            (Some(_), None) => {
+                let most = format_rate(slo.to_per_sec);
+                Err((
+                    format!("{most}, the highest one that is tried, holds"),
+                    "give a higher `to`",
+                ))
+            }
+            (None, refused) => {
+                let least = format_rate(slo.from_per_sec);
+                let what = refused.map_or_else(String::new, |(_, what)| what);
+                Err((
+                    format!("not even {least} holds: {what}"),
+                    "give a lower `from`, or a longer `warmup`",
+                ))
+            }
+        }
+    }
+}
+
 impl Run<'_> {
+    /// The highest rate that ordinary trials hold, for a load whose process cannot change its rate: upwards
+    /// from the lower end of the search, then between what held and what did not. `None` when interrupted.
+    pub(super) fn climb_to_rate(&mut self, search: &Search) -> Result<Option<f64>, RunError> {
+        let workload = &self.experiment.workloads[search.workload].name;
+        let mut table = TRIALS_HEADER.to_owned();
+        let mut climb = Climb::default();
+        while let Some(rate_per_sec) = climb.find_next(&search.slo) {
+            let Some(tried) = self.try_rate(search, rate_per_sec, &mut table)? else {
+                return Ok(None);
+            };
+            match tried.held {
+                true => climb.held = Some(rate_per_sec),
+                false => climb.refused = Some((rate_per_sec, tried.words(&search.slo))),
+            }
+        }
+        self.writer
+            .add_search(&format!("{workload} trials"), &table)?;
+        match climb.find_rate(&search.slo) {
+            Ok(rate_per_sec) => Ok(Some(rate_per_sec)),
+            Err((why, remedy)) => Err(RunError::Unmet(vec![none_found(workload, why, remedy)])),
+        }
+    }
+
     /// The highest rate, from that of the search downwards, that holds in an ordinary trial;
     /// `None` when interrupted.
     pub(super) fn find_sustained_rate(

@@ -16,7 +16,13 @@ const SLO: Slo = Slo {
 
 fn shares() -> Experiment {
     let mut experiment = experiment(&["default", "slow"]);
-    let share = |percent| Load::ShareOfMax(ShareOfMax { percent, slo: SLO });
+    let share = |percent| {
+        Load::ShareOfMax(ShareOfMax {
+            percent,
+            slo: SLO,
+            by_trials: false,
+        })
+    };
     experiment.workloads[0].loads = [50.0, 120.0].map(share).into();
     experiment
 }
@@ -106,6 +112,56 @@ fn all_arms_get_shares_of_the_rate_that_the_baseline_sustains() {
     let stored = read_calibrations(place.path()).unwrap();
     let stored: Vec<Option<f64>> = stored.values().map(|found| found.max_per_sec).collect();
     assert_eq!(stored, [Some(200.0), Some(200.0)]);
+}
+
+/// Rates that trials of a load tried that whole trials look for, and how the run ended, where up to `capacity`
+/// requests a second are answered in time.
+fn climbed(capacity: f64) -> (Vec<f64>, Result<(), RunError>, Option<f64>) {
+    let mut experiment = shares();
+    for load in &mut experiment.workloads[0].loads {
+        if let Load::ShareOfMax(share) = load {
+            share.by_trials = true;
+        }
+    }
+    let place = Place::new(experiment);
+    let tried = Arc::new(Mutex::new(Vec::new()));
+    let seen = tried.clone();
+    let target = FakeTarget::new(move |spec: &model::TrialSpec| {
+        let Load::RatePerSec(rate) = spec.load else {
+            panic!("{:?}", spec.load);
+        };
+        let is_search = spec.label.starts_with("highest rate");
+        seen.lock().unwrap().extend(is_search.then_some(rate));
+        match is_search {
+            true => answers(rate, capacity, 1e5),
+            false => took(wobble(spec.seed)),
+        }
+    });
+    let ended = place.run_with(target, place.writer(), Vec::new(), |_, _| {});
+    let found = read_calibrations(place.path()).unwrap_or_default();
+    let found = found.values().find_map(|found| found.max_per_sec);
+    let tried = tried.lock().unwrap().clone();
+    (tried, ended.map(drop), found)
+}
+
+#[test]
+fn a_load_of_one_rate_for_each_process_is_looked_for_by_whole_trials() {
+    let (tried, ended, found) = climbed(300.0);
+    ended.unwrap();
+    // Up by half until 337.5 is too much for 300, and then between.
+    assert_eq!(tried[..4], [100.0, 150.0, 225.0, 337.5]);
+    let found = found.unwrap();
+    assert!(found <= 300.0 && 300.0 / found < 1.1, "{found}: {tried:?}");
+    let why = |ended: Result<(), RunError>| match ended {
+        Err(RunError::Unmet(problems)) => problems[0].what.clone(),
+        other => panic!("{other:?}"),
+    };
+    let (tried, ended, _) = climbed(50.0);
+    assert_eq!(tried, [100.0]);
+    assert!(why(ended).contains("not even 100/s holds"));
+    let (tried, ended, _) = climbed(5000.0);
+    assert_eq!(tried.last(), Some(&800.0));
+    assert!(why(ended).contains("the highest one that is tried, holds"));
 }
 
 #[test]
