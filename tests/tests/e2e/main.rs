@@ -11,6 +11,7 @@ mod bisect;
 mod capacity;
 mod capsule;
 mod certify;
+mod ci;
 mod confinement;
 mod conformance;
 mod daemons;
