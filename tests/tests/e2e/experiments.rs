@@ -5,7 +5,7 @@ use tests::{Bench, alone, expect_code, stdout};
 
 fn shipped() -> Vec<PathBuf> {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../experiments");
-    let entries = [dir.clone(), dir.join("programs")].map(std::fs::read_dir);
+    let entries = [dir.clone(), dir.join("programs"), dir.join("known")].map(std::fs::read_dir);
     let entries = entries
         .into_iter()
         .flat_map(|dir| dir.expect("experiments are shipped"));

@@ -11,6 +11,7 @@ mod isolation;
 mod kernels;
 mod manage;
 mod proof;
+mod races;
 mod snapshot;
 mod turns;
 mod virtual_time;
