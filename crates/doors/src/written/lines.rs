@@ -1,26 +1,34 @@
 //! Files of lines that several processes read and add to: a line is whole or absent, whenever its writer dies.
 
-use super::file::open_file;
+use super::file::{open_file, write_file_durably};
 use crate::read::{file_bytes, stream_bytes};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// The whole lines of such a file, and the right to add some: nobody else reads or writes it meanwhile.
 #[derive(Debug)]
 pub struct LockedLines {
     file: File,
+    path: PathBuf,
     text: Vec<u8>,
 }
 
 impl LockedLines {
     /// Waits until nobody else has the file, which is made with this mode where it is missing.
     pub fn open(path: &Path, mode: u32, most_bytes: u64) -> io::Result<LockedLines> {
-        let file = open_file(path, mode)?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        let text = whole_lines(stream_bytes(&file, most_bytes)?);
-        Ok(LockedLines { file, text })
+        loop {
+            let file = open_file(path, mode)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            // Who waited may have the file that another one has replaced meanwhile.
+            if is_at(&file, path)? {
+                let text = whole_lines(stream_bytes(&file, most_bytes)?);
+                let path = path.to_owned();
+                return Ok(LockedLines { file, path, text });
+            }
+        }
     }
 
     /// The lines with their ends. What a killed writer left of one is not among them.
@@ -45,6 +53,23 @@ impl LockedLines {
         }
         self.text.extend_from_slice(lines);
         Ok(())
+    }
+
+    /// Puts these lines in the place of all, and returns when they are on the disk: readers and kills see the old
+    /// ones or the new ones.
+    pub fn replace_lines(self, lines: &[u8]) -> io::Result<()> {
+        // The lock is that of the old file, and held until the new one has its place.
+        write_file_durably(&self.path, lines)
+    }
+}
+
+/// Is this the file of that name?
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let held = file.metadata()?;
+    match path.metadata() {
+        Ok(found) => Ok((found.dev(), found.ino()) == (held.dev(), held.ino())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -82,6 +107,32 @@ mod tests {
         assert_eq!(lines.text(), b"one\ntwo\nthree\n");
         drop(lines);
         assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn lines_that_are_added_while_others_replace_all_are_not_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = &dir.path().join("index");
+        thread::scope(|scope| {
+            for writer in 0..3 {
+                scope.spawn(move || {
+                    for number in 0..30 {
+                        let mut lines = LockedLines::open(path, 0o600, MOST).unwrap();
+                        let line = format!("{writer} {number}\n");
+                        lines.add_lines(line.as_bytes()).unwrap();
+                    }
+                });
+            }
+            scope.spawn(move || {
+                for _ in 0..30 {
+                    let lines = LockedLines::open(path, 0o600, MOST).unwrap();
+                    let same = lines.text().to_vec();
+                    lines.replace_lines(&same).unwrap();
+                }
+            });
+        });
+        let text = String::from_utf8(std::fs::read(path).unwrap()).unwrap();
+        assert_eq!(text.lines().count(), 90, "{text}");
     }
 
     #[test]
