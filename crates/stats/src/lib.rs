@@ -18,6 +18,7 @@
 //! | [`ebh`] | which calls survive, of many |
 //! | [`wealth`] | the error that a session of many questions may spend |
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
+//! | [`prediction`] | where the next value of a steady series lies |
 //! | [`change`] | since which run a series of runs is another one |
 //! | [`levels`] | on which level (boots, blocks) the variance is |
 //! | [`trend`] | drift over the order of measuring, and dependence |
@@ -42,6 +43,7 @@ pub mod events;
 pub mod frames;
 pub mod levels;
 pub mod planner;
+pub mod prediction;
 pub mod race;
 pub mod randomization;
 pub mod rank;
