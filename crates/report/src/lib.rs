@@ -8,6 +8,7 @@
 //! - [`gate`]: a new run judged against a stored one, for a check that is to fail;
 //! - [`recommend`]: which arm to use, over somebody's own mix of work;
 //! - [`proof`]: what was in force in the trials, and which of them do not count;
+//! - [`page`]: parts of the pages that other crates make;
 //! - [`verify`]: every number of a report made again from the results.
 //!
 //! All read the results directory and nothing else, and the same directory always gives
@@ -20,6 +21,7 @@ pub mod compare;
 pub mod forecast;
 pub mod gate;
 pub mod lacks;
+pub mod page;
 pub mod picture;
 pub mod proof;
 pub mod race;

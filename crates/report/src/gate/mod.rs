@@ -19,6 +19,8 @@ mod verdicts;
 #[cfg(test)]
 mod tests;
 
+pub use verdicts::call_ratio;
+
 use crate::compare::pairing::Matched;
 use crate::compare::same_run;
 use crate::lacks;

@@ -83,7 +83,7 @@ fn effect(cell: &str, then: &Comparison, now: Option<&Comparison>, smallest: f64
         low: interval.map(|i| i.0),
         high: interval.map(|i| i.1),
         difference: None,
-        call: call(interval, then.better, smallest),
+        call: call_ratio(interval, then.better, smallest),
         figures: format!("{}, now {}", shown(Some(then)), shown(now)),
     }
 }
@@ -122,7 +122,7 @@ pub fn check_levels(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> V
             high: level.high,
             call: match &level.difference {
                 Some(difference) => call_in_unit(Some(difference), better),
-                None => call(interval, better, smallest),
+                None => call_ratio(interval, better, smallest),
             },
             difference: level.difference,
         })
@@ -137,8 +137,8 @@ pub fn better_direction(results: &ResultSet, metric: &str) -> Option<Better> {
     (measured.better != Better::Neither).then_some(measured.better)
 }
 
-/// The smallest effect is as wide in both directions on the scale of ratios.
-fn call(interval: Option<(f64, f64)>, better: Better, smallest: f64) -> Call {
+/// The call on a ratio. The smallest effect is as wide in both directions on the scale of ratios.
+pub fn call_ratio(interval: Option<(f64, f64)>, better: Better, smallest: f64) -> Call {
     called(interval, (1.0 / (1.0 + smallest), 1.0 + smallest), better)
 }
 

@@ -4,11 +4,13 @@
 //! fits light and dark.
 
 mod bars;
+mod months;
 mod narrowing;
 mod turns;
 mod value_chart;
 
 pub use bars::{Pair, Place, draw_pairs};
+pub use months::{LevelSpan, MonthsChart, RatioPoint, TimeMark, VersionMark, draw_months};
 pub use narrowing::{NarrowingLine, draw_narrowing};
 pub use turns::{draw_evidence, draw_halves, draw_turns};
 pub use value_chart::{Labelled, Series, draw_labelled};
@@ -495,22 +497,25 @@ fn custom(format: impl Fn(f64) -> String + Send + Sync + 'static) -> TickFormat 
 }
 
 fn draw(plots: Vec<Plot>, layout: Layout) -> String {
-    let layout = layout
-        .with_theme(theme())
-        .with_width(WIDTH)
-        .with_height(HEIGHT)
-        .with_font_family("inherit")
-        .with_tick_size(12)
-        .with_label_size(12)
-        .with_force_margins_y(12.0, 46.0);
-    let svg = SvgBackend::new().render_scene(&render_multiple(plots, layout));
-    scalable(&svg)
+    draw_sized(
+        plots,
+        layout.with_force_margins_y(12.0, 46.0),
+        [WIDTH, HEIGHT],
+    )
 }
 
-/// Lets the page choose the width: kuva writes a fixed one and no view box.
-fn scalable(svg: &str) -> String {
-    let size = format!("width=\"{WIDTH}\" height=\"{HEIGHT}\"");
-    svg.replacen(&size, &format!("viewBox=\"0 0 {WIDTH} {HEIGHT}\""), 1)
+fn draw_sized(plots: Vec<Plot>, layout: Layout, [width, height]: [f64; 2]) -> String {
+    let layout = layout
+        .with_theme(theme())
+        .with_width(width)
+        .with_height(height)
+        .with_font_family("inherit")
+        .with_tick_size(12)
+        .with_label_size(12);
+    let svg = SvgBackend::new().render_scene(&render_multiple(plots, layout));
+    // The page chooses the width: kuva writes a fixed one and no view box.
+    let size = format!("width=\"{width}\" height=\"{height}\"");
+    svg.replacen(&size, &format!("viewBox=\"0 0 {width} {height}\""), 1)
 }
 
 /// kuva numbers its clip paths with a counter of the process. Here they are
