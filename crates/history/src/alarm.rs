@@ -113,6 +113,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: [Outcome; 5] = [
+        Outcome::Open,
+        Outcome::Confirmed,
+        Outcome::NotConfirmed,
+        Outcome::CannotBeBuilt,
+        Outcome::Closed,
+    ];
+
     /// Word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -151,4 +160,12 @@ pub struct Tracked {
     pub outcome: Outcome,
     /// Its end; none while it is open.
     pub end: Option<End>,
+}
+
+impl Tracked {
+    /// True for an arm that became worse, unless that was found to be wrong or was closed.
+    pub fn is_regression(&self) -> bool {
+        let stands = matches!(self.outcome, Outcome::Open | Outcome::Confirmed);
+        stands && self.alarm.turn == Turn::Worse
+    }
 }

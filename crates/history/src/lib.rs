@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! STORE/
-//!   index.jsonl            a line for each run, alarm and end of an alarm; only added to, under a lock
+//!   index.jsonl            a line for each run, alarm, end of an alarm and last search; written under a lock
 //!   experiments/HASH.json  the experiment of runs, as they were measured; written before the line that names it
 //! ```
 
@@ -14,15 +14,24 @@
 
 mod alarm;
 mod digest;
+mod gate;
+mod page;
+mod prune;
 mod run;
 mod search;
 mod series;
 mod store;
+mod stretch;
 #[cfg(test)]
 mod testing;
+pub mod words;
 
 pub use alarm::{Alarm, End, Outcome, Tracked, Turn};
+pub use gate::judge_by_history;
+pub use page::{PageError, render_page};
+pub use prune::{Pruning, plan_pruning};
 pub use run::{Figure, MachineClass, Refusal, Run, Version};
-pub use search::{Found, Settings, find_alarms};
+pub use search::{Found, Look, Settings, find_alarms};
 pub use series::{Series, SeriesKey, group_series, tell_runs_apart};
 pub use store::{Added, Contents, Store, StoreError};
+pub use stretch::{Stretch, split_series};

@@ -27,6 +27,9 @@ pub struct Run {
     pub created: Timestamp,
     /// Moment at which it came into the store (RFC 3339).
     pub added: Timestamp,
+    /// True if schedlab has measured it here and added it at its end: its experiment may be measured again unasked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_own: bool,
     /// Name of the experiment.
     pub name: String,
     /// Hash of the experiment as it was measured, by which the store keeps it.
@@ -181,6 +184,7 @@ impl Run {
             parts,
             created,
             added: now,
+            is_own: false,
             name: results.manifest.name.clone(),
             experiment: hash_value(&results.experiment),
             machine: results.system.hostname.clone(),

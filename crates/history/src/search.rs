@@ -4,18 +4,40 @@ use crate::alarm::{Alarm, Tracked};
 use crate::series::{Series, group_series};
 use crate::store::Contents;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use stats::change::{Limits, Reading, Since, find_changes};
 
 const DAYS_OF_YEAR: f64 = 365.0;
 const SECONDS_OF_DAY: f64 = 86_400.0;
 
 /// Parameters of a search.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Smallest change of a ratio that is of interest, such as 0.03.
     pub effect: f64,
     /// False alarms that all series together may have in a year, on average.
     pub false_alarms_per_year: f64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            effect: 0.02,
+            false_alarms_per_year: 1.0,
+        }
+    }
+}
+
+/// The record of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Look {
+    /// Moment of the search.
+    pub at: Timestamp,
+    /// Number of runs that there were.
+    pub runs: usize,
+    /// Parameters by which it looked.
+    #[serde(flatten)]
+    pub settings: Settings,
 }
 
 /// Findings of a search.
@@ -123,7 +145,7 @@ mod tests {
     fn search(runs: Vec<Run>) -> Found {
         let contents = Contents {
             runs,
-            alarms: Vec::new(),
+            ..Contents::default()
         };
         find_alarms(&contents, SETTINGS, "2027-01-01T00:00:00Z".parse().unwrap())
     }

@@ -2,12 +2,15 @@
 
 use crate::alarm::{Alarm, End, Outcome, Tracked};
 use crate::digest::hash_value;
+use crate::prune::{Pruning, plan_pruning};
 use crate::run::Run;
+use crate::search::{Found, Look, Settings, find_alarms};
 use doors::read::{self, file_bytes};
 use doors::written::{self, LockedLines, read_whole_lines};
+use jiff::Timestamp;
 use model::Experiment;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -63,6 +66,7 @@ enum Entry {
     Run(Box<Run>),
     Alarm(Box<Alarm>),
     End(End),
+    Look(Look),
 }
 
 /// Everything that is in a store.
@@ -72,6 +76,8 @@ pub struct Contents {
     pub runs: Vec<Run>,
     /// Alarms in the order in which they were told, each once.
     pub alarms: Vec<Tracked>,
+    /// Last search for alarms; none where nobody has looked.
+    pub look: Option<Look>,
 }
 
 /// Outcome of a run that was to be added.
@@ -134,30 +140,103 @@ impl Store {
 
     /// Adds a run with its experiment. One that is there is not added again.
     pub fn add_run(&self, run: &Run, experiment: &Experiment) -> Result<Added, StoreError> {
-        self.keep_experiment(&run.experiment, experiment)?;
         self.add(|contents| {
             let added = contents.judge_addition(run)?;
+            // With the lock, so that nobody takes it for one that no line names.
+            self.keep_experiment(&run.experiment, experiment)?;
             let entry = (added != Added::Known).then(|| Entry::Run(Box::new(run.clone())));
             Ok((entry.into_iter().collect(), added))
         })
     }
 
-    /// Adds the alarms that are found in all that is there, with nobody else between the two.
-    pub fn add_alarms(
+    /// Looks for alarms in all that is there, and keeps those that were not told, with nobody else between the two.
+    pub fn look_for_alarms(
         &self,
-        find: impl FnOnce(&Contents) -> Vec<Alarm>,
-    ) -> Result<Contents, StoreError> {
-        self.add(|contents| {
-            let alarms = find(contents).into_iter();
-            let entries = alarms.map(|alarm| Entry::Alarm(Box::new(alarm))).collect();
-            Ok((entries, ()))
+        settings: Settings,
+        now: Timestamp,
+    ) -> Result<(Found, Contents), StoreError> {
+        let found = self.add(|contents| {
+            let found = find_alarms(contents, settings, now);
+            let alarms = found.alarms.iter().cloned();
+            let mut entries: Vec<Entry> =
+                alarms.map(|alarm| Entry::Alarm(Box::new(alarm))).collect();
+            let runs = contents.runs.len();
+            let is_known = |look: Look| (look.runs, look.settings) == (runs, settings);
+            if !contents.look.is_some_and(is_known) {
+                entries.push(Entry::Look(Look {
+                    at: now,
+                    runs,
+                    settings,
+                }));
+            }
+            Ok((entries, found))
         })?;
-        self.read_contents()
+        Ok((found, self.read_contents()?))
     }
 
     /// Records the end of an alarm.
     pub fn end_alarm(&self, end: End) -> Result<(), StoreError> {
         self.add(|_| Ok((vec![Entry::End(end)], ())))
+    }
+
+    /// Takes what was planned out of the store, unless it has become a part of an open alarm meanwhile. A kill leaves
+    /// all of it or none; experiments that no run names any more go afterwards. Gives what went, and the number of
+    /// experiments.
+    pub fn prune(
+        &self,
+        planned: &Pruning,
+        before: Timestamp,
+    ) -> Result<(Pruning, usize), StoreError> {
+        let index = self.dir.join(INDEX);
+        let lines = self.lock_lines()?;
+        // A prune that was killed left its lines beside the index.
+        written::remove_partials_of(&index).map_err(|e| failed("clear", &index, e))?;
+        let mut pruning = plan_pruning(&self.parse(lines.text())?, before);
+        pruning.runs.retain(|run| planned.runs.contains(run));
+        pruning
+            .alarms
+            .retain(|alarm| planned.alarms.contains(alarm));
+        let mut kept = Vec::new();
+        for line in lines.text().split_inclusive(|byte| *byte == b'\n') {
+            // The bytes stay as they are, whoever wrote them.
+            let entry: Entry = read::parse_json(line, MOST_VALUES)
+                .map_err(|e| failed("read", &index, e.into()))?;
+            if !entry.is_of(&pruning) {
+                kept.extend_from_slice(line);
+            }
+        }
+        lines
+            .replace_lines(&kept)
+            .map_err(|e| failed("write", &index, e))?;
+        Ok((pruning, self.sweep_experiments()?))
+    }
+
+    /// Removes the experiments that no run names.
+    fn sweep_experiments(&self) -> Result<usize, StoreError> {
+        let lines = self.lock_lines()?;
+        let contents = self.parse(lines.text())?;
+        let named: BTreeSet<String> = contents
+            .runs
+            .iter()
+            .map(|run| format!("{}.json", run.experiment))
+            .collect();
+        let dir = self.dir.join(EXPERIMENTS);
+        let mut swept = 0;
+        for entry in std::fs::read_dir(&dir).map_err(|e| failed("read", &dir, e))? {
+            let name = entry.map_err(|e| failed("read", &dir, e))?.file_name();
+            let name = name.to_string_lossy();
+            if is_experiment(&name) && !named.contains(&*name) {
+                let path = dir.join(&*name);
+                written::remove_file(&path).map_err(|e| failed("remove", &path, e))?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    fn lock_lines(&self) -> Result<LockedLines, StoreError> {
+        let index = self.dir.join(INDEX);
+        LockedLines::open(&index, MODE, MOST_BYTES).map_err(|e| failed("open", &index, e))
     }
 
     /// Experiment that the store kept.
@@ -195,8 +274,7 @@ impl Store {
         make: impl FnOnce(&Contents) -> Result<(Vec<Entry>, T), StoreError>,
     ) -> Result<T, StoreError> {
         let index = self.dir.join(INDEX);
-        let mut lines =
-            LockedLines::open(&index, MODE, MOST_BYTES).map_err(|e| failed("open", &index, e))?;
+        let mut lines = self.lock_lines()?;
         let (entries, made) = make(&self.parse(lines.text())?)?;
         let mut text = Vec::new();
         for entry in &entries {
@@ -227,6 +305,24 @@ impl Store {
     }
 }
 
+/// A file that the store made: a hash and nothing else.
+fn is_experiment(name: &str) -> bool {
+    let hash = name.strip_suffix(".json").unwrap_or_default();
+    !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+impl Entry {
+    /// Does it leave with these?
+    fn is_of(&self, pruning: &Pruning) -> bool {
+        match self {
+            Entry::Run(run) => pruning.runs.contains(&run.id),
+            Entry::Alarm(alarm) => pruning.alarms.contains(&alarm.id),
+            Entry::End(end) => pruning.alarms.contains(&end.alarm),
+            Entry::Look(_) => false,
+        }
+    }
+}
+
 fn failed(what: &'static str, path: &Path, error: io::Error) -> StoreError {
     StoreError::Io {
         what,
@@ -241,6 +337,7 @@ struct Unordered {
     runs: BTreeMap<String, Run>,
     alarms: Vec<Alarm>,
     ends: BTreeMap<String, End>,
+    look: Option<Look>,
 }
 
 impl Unordered {
@@ -251,6 +348,7 @@ impl Unordered {
             Entry::Alarm(alarm) if self.alarms.iter().any(|known| known.id == alarm.id) => {}
             Entry::Alarm(alarm) => self.alarms.push(*alarm),
             Entry::End(end) => drop(self.ends.insert(end.alarm.clone(), end)),
+            Entry::Look(look) => self.look = Some(look),
         }
     }
 
@@ -269,6 +367,7 @@ impl Unordered {
         Contents {
             alarms: alarms.collect(),
             runs,
+            look: self.look,
         }
     }
 }
@@ -329,7 +428,6 @@ pub(crate) fn find_one<'a, T>(
 mod tests {
     use super::*;
     use crate::testing::{experiment, run};
-    use crate::{Settings, find_alarms};
 
     fn store() -> (tempfile::TempDir, Store) {
         let dir = tempfile::tempdir().unwrap();
@@ -406,7 +504,9 @@ mod tests {
                 false_alarms_per_year: 1.0,
             };
             let now = "2027-01-01T00:00:00Z".parse().unwrap();
-            store.add_alarms(|contents| find_alarms(contents, settings, now).alarms)
+            store
+                .look_for_alarms(settings, now)
+                .map(|(_, contents)| contents)
         };
         for n in 0..26 {
             add(&store, &night(n)).unwrap();
@@ -432,6 +532,33 @@ mod tests {
         let ended = check(0.02).unwrap().alarms;
         assert_eq!((ended.len(), ended[0].end.as_ref()), (1, Some(&end)));
         assert_eq!(ended[0].alarm, told[0].alarm);
+    }
+
+    #[test]
+    fn what_is_pruned_goes_with_its_experiments_and_the_rest_keeps_its_bytes() {
+        let (_dir, store) = store();
+        for n in 0..6 {
+            add(&store, &run(n, 0.1 / 3.0)).unwrap();
+        }
+        let other = Run {
+            experiment: "0123".to_owned(),
+            ..run(-1, 0.0)
+        };
+        add(&store, &other).unwrap();
+        let text = || std::fs::read_to_string(store.dir().join(INDEX)).unwrap();
+        let before = text();
+        let cutoff = run(3, 0.0).created;
+        let planned = plan_pruning(&store.read_contents().unwrap(), cutoff);
+        let (gone, swept) = store.prune(&planned, cutoff).unwrap();
+        assert_eq!((gone.runs.len(), swept), (4, 1));
+        let kept: String = before.split_inclusive('\n').skip(3).take(3).collect();
+        assert_eq!(text(), kept);
+        // What came after it was stated what goes, stays.
+        add(&store, &run(0, 0.0)).unwrap();
+        let (gone, swept) = store.prune(&Pruning::default(), cutoff).unwrap();
+        assert_eq!((gone.runs.len(), swept), (0, 0));
+        assert_eq!(store.read_contents().unwrap().runs.len(), 4);
+        assert!(store.experiment_path(&run(0, 0.0).experiment).exists());
     }
 
     #[test]

@@ -19,13 +19,16 @@ mod results;
 mod tune;
 mod watch;
 
-pub use answer::AnswerArgs;
+pub use answer::{AnswerArgs, WaitArgs};
 pub use bisect::BisectArgs;
 pub use boot::{BootCommand, BootNextArgs, BootStart, BootStep};
 pub use cells::CellArgs;
 pub use forecast::PlanArgs;
 pub use gate::{GateArgs, GateFormat};
-pub use history::{CheckLimits, ConfirmArgs, FailOnAlarm, HistoryCommand, StoreArgs};
+pub use history::{
+    BisectHistoryArgs, CheckLimits, ConfirmArgs, FailOnAlarm, FollowArgs, HistoryCommand, ListArgs,
+    ListFormat, PlaceArgs, StoreArgs,
+};
 pub use hunt::{HuntArgs, HuntWords};
 pub use installation::{
     SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand,
@@ -399,6 +402,8 @@ pub struct RunArgs {
     #[arg(long, conflicts_with_all = ["like", "resume", "fail_on"])]
     pub rehearse: bool,
     #[command(flatten)]
+    pub follow: FollowArgs,
+    #[command(flatten)]
     pub wait: WaitArgs,
     /// Open the HTML report in a browser at the end (xdg-open)
     #[arg(long)]
@@ -446,14 +451,6 @@ pub struct FarArgs {
     /// Connect as a file says, without asking
     #[arg(short, long, requires = "target")]
     pub yes: bool,
-}
-
-/// Another run of this machine.
-#[derive(Debug, Clone, Copy, Default, Args)]
-pub struct WaitArgs {
-    /// Wait for the end of another run, if one is under way
-    #[arg(long)]
-    pub wait: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

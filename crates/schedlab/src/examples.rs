@@ -129,7 +129,8 @@ pub const GATE: &str = "\
 Examples:
   schedlab gate stored.tar.gz results/latest
   schedlab gate stored.tar.gz --fail-on unknown --format junit
-  schedlab gate stored.tar.gz results/latest --virtual";
+  schedlab gate stored.tar.gz results/latest --virtual
+  schedlab gate --history results/latest --last 10";
 
 pub const HISTORY: &str = "\
 Examples:
@@ -138,7 +139,11 @@ Examples:
   schedlab history check --effect 3% --false-alarms 1 --fail-on worse
   schedlab history show 3fa4b1c2
   schedlab history confirm 3fa4b1c2 --budget 5m
-  schedlab history close 3fa4b1c2 --because 'the BIOS was updated'";
+  schedlab history close 3fa4b1c2 --because 'the BIOS was updated'
+  schedlab history bisect 3fa4b1c2 --budget 5m
+  schedlab history page -o history.html
+  schedlab history list --format openmetrics
+  schedlab history prune --older-than 2y --dry-run";
 
 pub const RESTORE: &str = "\
 Examples:
@@ -164,6 +169,7 @@ Examples:
 pub const SERVICE: &str = "\
 Examples:
   schedlab service install experiments/schedtests.toml --every night
+  schedlab service install nightly.toml --confirm 30m --notify @notify.txt
   schedlab service install my.toml --every 'Mon *-*-* 04:00' --dry-run
   schedlab service remove schedtests";
 

@@ -468,18 +468,50 @@ fn confirm(bench: &Bench) -> (String, String) {
 #[test]
 fn an_alarm_is_confirmed_where_its_versions_differ_and_not_where_they_do_not() {
     let _turn = tests::alone();
-    for (handicap, wanted) in [(200.0, "confirmed"), (1.5, "not-confirmed")] {
-        let bench = Bench::default();
-        nights_of_next(&bench, handicap);
-        let (outcome, why) = confirm(&bench);
-        assert_eq!(outcome, wanted, "{why}");
-        assert!(
-            why.contains("requests_per_sec of the later version"),
-            "{why}"
-        );
-        // Its results are those of any run.
-        expect_code(&bench.run(&["verify", "confirmed"]), 0);
+    let bench = Bench::default();
+    nights_of_next(&bench, 1.5);
+    let (outcome, why) = confirm(&bench);
+    assert_eq!(outcome, "not-confirmed", "{why}");
+    assert!(
+        why.contains("requests_per_sec of the later version"),
+        "{why}"
+    );
+    // Its results are those of any run.
+    expect_code(&bench.run(&["verify", "confirmed"]), 0);
+
+    // Without anybody: runs that added themselves may be measured again.
+    let bench = Bench::default();
+    nights_of_next(&bench, 200.0);
+    let index = bench.path("store/index.jsonl");
+    let text = std::fs::read_to_string(&index).expect("an index");
+    let own = text.replace(
+        "\"name\":\"nightly\"",
+        "\"is_own\":true,\"name\":\"nightly\"",
+    );
+    assert_ne!(own, text);
+    std::fs::write(&index, own).expect("written");
+    let words = [
+        "run",
+        "next.toml",
+        "-q",
+        "-o",
+        "tonight",
+        "--history=store",
+        "--confirm",
+        "40s",
+        "--notify",
+        "exec:cat >> told; echo >> told",
+    ];
+    expect_code(&bench.run(&words), 0);
+    let told = std::fs::read_to_string(bench.path("told")).expect("notices");
+    for wanted in [
+        "is added to the history as",
+        "New alarm ",
+        " is confirmed (",
+    ] {
+        assert!(told.contains(wanted), "{wanted} is not in {told}");
     }
+    assert_eq!(alarms(&bench)[0].2, "confirmed");
 }
 
 #[test]
@@ -501,4 +533,312 @@ fn a_version_that_no_experiment_names_cannot_be_built() {
     assert_eq!(outcome, "cannot-be-built", "{why}");
     assert!(why.contains("kernel: 6.12.57 → 6.13.1"), "{why}");
     assert!(!bench.path("confirmed").exists());
+}
+
+/// Twenty usual nights, then slower ones under another kernel.
+fn nights_with_step(bench: &Bench, kernel: &str, to: u64) -> Vec<String> {
+    let nights = (0..to).map(|n| {
+        let is_later = n >= 20;
+        let batch = if is_later { 1.1 * 0.9 } else { 1.1 };
+        night_with(bench, n, Speeds { batch, ..USUAL }, |scenario| {
+            if is_later {
+                scenario.system.kernel_release = kernel.to_owned();
+            }
+        })
+    });
+    nights.collect()
+}
+
+#[test]
+fn the_page_shows_what_changed_and_nothing_of_a_stranger_becomes_a_part_of_it() {
+    let bench = Bench::default();
+    let dirs = nights_with_step(&bench, "6.13<script>alert(1)</script>", 32);
+    let page = |name: &str| {
+        let drawn = ["history", "page", "-o", name, "--store", "store"];
+        expect_code(&bench.run(&drawn), 0);
+        std::fs::read_to_string(bench.path(name)).expect("a page")
+    };
+    add(&bench, &dirs[..20]);
+    let nothing = page("nothing.html");
+    assert!(nothing.contains(" series, not looked at yet"), "{nothing}");
+    assert!(
+        nothing.contains("Nobody has looked for changes"),
+        "{nothing}"
+    );
+    assert!(alarms(&bench).is_empty());
+    let looked = page("looked.html");
+    assert!(
+        looked.contains("Nothing changed in ") && looked.contains("Changes from 2 % on were"),
+        "{looked}"
+    );
+    add(&bench, &dirs[20..]);
+    assert!(page("later.html").contains("; 12 runs came since"));
+    assert_eq!(alarms(&bench).len(), 1);
+    let changed = page("changed.html");
+    for wanted in [
+        "worse, open",
+        "<svg",
+        "var(--worse)",
+        "kernel: 6.12.57 → 6.13&#60;script",
+    ] {
+        assert!(changed.contains(wanted), "{wanted} is not in {changed}");
+    }
+    for foreign in ["<script", "src=", "href=\"http", "@import", "url(http"] {
+        assert!(!changed.contains(foreign), "{foreign} is in {changed}");
+    }
+    assert_eq!(changed, page("again.html"));
+}
+
+#[test]
+fn the_last_figures_and_the_alarms_are_there_for_what_watches_machines() {
+    let bench = Bench::default();
+    add(&bench, &nights_with_step(&bench, "6.13.1", 32));
+    assert_eq!(alarms(&bench).len(), 1);
+    let listed = [
+        "history",
+        "list",
+        "--format",
+        "openmetrics",
+        "--store",
+        "store",
+    ];
+    let text = stdout(&bench.run(&listed));
+    let open = |turn: &str, count: u32| {
+        let labels = format!("turn=\"{turn}\",state=\"open\"}} {count}");
+        text.lines()
+            .any(|line| line.starts_with("schedlab_history_alarms{") && line.ends_with(&labels))
+    };
+    assert!(open("worse", 1) && open("better", 0), "{text}");
+    let ratio = |name: &str| -> f64 {
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(name))
+            .expect("a line");
+        line.rsplit(' ')
+            .next()
+            .expect("a value")
+            .parse()
+            .expect("a number")
+    };
+    let last = json(&bench, &["list"])[0]["last"].clone();
+    let wanted = last["ratio"].as_f64().expect("a number");
+    assert!(
+        (ratio("schedlab_history_last_ratios{") - wanted).abs() < 1e-9,
+        "{text}"
+    );
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    let written = [&listed[..], &["-o", "history.prom"]].concat();
+    expect_code(&bench.run(&written), 0);
+    let file = std::fs::read_to_string(bench.path("history.prom")).expect("a file");
+    assert_eq!(file, text);
+    let of_runs = [&listed[..], &["--runs"]].concat();
+    expect_code(&bench.run(&of_runs), 2);
+}
+
+#[test]
+fn a_new_run_is_judged_by_the_last_good_nights() {
+    let bench = Bench::default();
+    let dirs = nights_with_step(&bench, "6.13.1", 32);
+    let usual = night(&bench, 40, USUAL);
+    let slower = Speeds {
+        batch: 1.1 * 0.9,
+        ..USUAL
+    };
+    let slow = night(&bench, 41, slower);
+    let gate = |new: &str, more: &[&str], code: i32| {
+        let args = [&["gate", "--history", "--store", "store", new], more].concat();
+        let output = bench.run(&args);
+        expect_code(&output, code);
+        stdout(&output) + &stderr(&output)
+    };
+    assert!(gate(&usual, &[], 2).contains("there is no history in store"));
+    add(&bench, &dirs[..2]);
+    assert!(gate(&usual, &[], 4).contains("2 good runs before it, 3 are needed"));
+    add(&bench, &dirs[2..20]);
+    assert!(gate(&usual, &[], 0).contains("against the last 10 good runs"));
+    let said = gate(&slow, &["--last", "15"], 5);
+    assert!(
+        said.contains("FAILED on 1") && said.contains("in 15 runs"),
+        "{said}"
+    );
+    let judged: Value = serde_json::from_str(&gate(&slow, &["--format", "json"], 5)).expect("JSON");
+    let ratio = judged["checks"][0]["ratio"].as_f64().expect("a ratio");
+    // hackbench_time: lower is better.
+    assert!((1.08..1.15).contains(&ratio), "{judged}");
+    assert!(gate(&slow, &["--format", "markdown"], 5).contains("**regression**"));
+    assert!(gate(&slow, &["--format", "junit"], 5).contains("<failure"));
+    // Slow nights are no good ones while their alarm stands, and the usual level where it was closed.
+    add(&bench, &dirs[20..]);
+    assert_eq!(alarms(&bench).len(), 1);
+    let said = gate(&slow, &[], 5);
+    assert!(said.contains("are no good ones: it is open"), "{said}");
+    let id = json(&bench, &["check"])["alarms"][0]["alarm"]["id"].clone();
+    let id = id.as_str().expect("a hash");
+    json(&bench, &["close", id, "--because", "as meant"]);
+    gate(&slow, &[], 0);
+    // A night that is in the history is not judged by itself.
+    assert!(gate(&dirs[4], &[], 0).contains("last 4 good runs"));
+}
+
+#[test]
+fn old_runs_go_after_it_was_said_and_not_those_of_an_open_alarm() {
+    let bench = Bench::default();
+    add(&bench, &nights_with_step(&bench, "6.13.1", 32));
+    assert_eq!(alarms(&bench).len(), 1);
+    // The nights are those of the first months of this year, whenever this runs.
+    let prune = |more: &[&str], code: i32| {
+        let args = ["history", "prune", "--older-than", "1h", "--store", "store"];
+        let output = bench.run(&[&args[..], more].concat());
+        expect_code(&output, code);
+        stdout(&output) + &stderr(&output)
+    };
+    let said = prune(&["--dry-run"], 0);
+    assert!(said.contains("19 of 32 runs go"), "{said}");
+    assert!(
+        said.contains("13 older runs stay because of open alarms"),
+        "{said}"
+    );
+    assert!(prune(&[], 2).contains("nobody is here to agree"));
+    assert_eq!(runs(&bench).len(), 32);
+    prune(&["--yes"], 0);
+    assert_eq!(runs(&bench).len(), 13);
+    assert_eq!(alarms(&bench).len(), 1);
+    let id = json(&bench, &["check"])["alarms"][0]["alarm"]["id"].clone();
+    let shown = json(&bench, &["show", id.as_str().expect("a hash")]);
+    assert!(shown["changed"].to_string().contains("6.13.1"), "{shown}");
+    for age in ["yesterday", "-2y", "0d", "3"] {
+        let args = ["history", "prune", "--store", "store", "--older-than", age];
+        expect_code(&bench.run(&args), 2);
+    }
+}
+
+#[test]
+fn a_prune_that_is_killed_leaves_all_or_takes_what_it_said() {
+    let bench = Bench::default();
+    let dirs: Vec<String> = (0..12).map(|n| night(&bench, n, USUAL)).collect();
+    add(&bench, &dirs);
+    let index = bench.path("store/index.jsonl");
+    let whole = std::fs::read(&index).expect("an index");
+    for round in 0..24 {
+        std::fs::write(&index, &whole).expect("written");
+        let args = [
+            "history",
+            "prune",
+            "--older-than",
+            "1h",
+            "--yes",
+            "--store",
+            "store",
+        ];
+        let mut child = bench.command(&args).spawn().expect("schedlab starts");
+        std::thread::sleep(std::time::Duration::from_millis(2 * round));
+        let _ = child.kill();
+        child.wait().expect("it ends");
+        let left = runs(&bench).len();
+        assert!(left == 12 || left == 0, "{left} runs");
+        // Whatever it left, the run comes in.
+        add(&bench, &dirs[3..4]);
+        let left = runs(&bench);
+        let added = left
+            .iter()
+            .find(|run| run["created"] == begin(3))
+            .expect("it is there");
+        assert!(
+            bench
+                .path("store/experiments")
+                .join(format!(
+                    "{}.json",
+                    added["experiment"].as_str().expect("a hash")
+                ))
+                .exists()
+        );
+    }
+}
+
+#[test]
+fn a_run_adds_itself_and_one_that_nobody_can_follow_says_so() {
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let run = |arms: &str, output: &str, history: &str| {
+        let words = format!("run {arms} --max-blocks 4 -o {output} {history} -- true");
+        let words: Vec<&str> = words.split(' ').collect();
+        bench.run(&words)
+    };
+    let output = run("-a default -a batch", "one", "--history=store");
+    expect_code(&output, 0);
+    let said = stderr(&output);
+    assert!(said.contains("which has 1 run and 0 open alarms"), "{said}");
+    let known = runs(&bench);
+    assert_eq!((known.len(), known[0]["is_own"].as_bool()), (1, Some(true)));
+    // One that was added by hand may be a stranger's.
+    expect_code(&run("-a default -a batch", "two", "--quiet"), 0);
+    add(&bench, &["two".to_owned()]);
+    assert_eq!(runs(&bench)[1]["is_own"], Value::Null);
+    let alone = run("-a default", "three", "--history=store");
+    expect_code(&alone, 0);
+    assert!(
+        stderr(&alone).contains("The history does not have the run"),
+        "{}",
+        stderr(&alone)
+    );
+    std::fs::write(bench.path("file"), "").expect("written");
+    expect_code(&run("-a default -a batch", "four", "--history=file"), 1);
+}
+
+#[test]
+fn an_alarm_goes_to_bisect_if_it_is_between_two_commits_and_else_it_is_said_why_not() {
+    let bench = Bench::default();
+    add(&bench, &nights_with_step(&bench, "6.13.1", 32));
+    let bisect = |more: &[&str]| {
+        let id = json(&bench, &["check"])["alarms"][0]["alarm"]["id"].clone();
+        let id = id.as_str().expect("a hash").to_owned();
+        let output = bench.run(&[&["history", "bisect", &id, "--store", "store"], more].concat());
+        expect_code(&output, 2);
+        stderr(&output)
+    };
+    let said = bisect(&["-y"]);
+    assert!(
+        said.contains("not between two commits") && said.contains("6.13.1"),
+        "{said}"
+    );
+
+    let script = "git init -q r && cd r && for n in one two; do git -c user.name=a -c user.email=a@b.c \
+                  commit -q --allow-empty -m $n; git rev-parse HEAD; done";
+    let made = std::process::Command::new("sh")
+        .args(["-c", script])
+        .current_dir(bench.dir.path())
+        .output();
+    let Some(made) = made.ok().filter(|made| made.status.success()) else {
+        return skipped("there is no git");
+    };
+    let commits: Vec<String> = stdout(&made).lines().map(str::to_owned).collect();
+    let repository = bench.path("r").display().to_string();
+    std::fs::remove_dir_all(bench.path("store")).expect("removed");
+    let nights = (0..32).map(|n| {
+        let is_later = n >= 20;
+        let speeds = Speeds {
+            batch: if is_later { 1.0 } else { 1.1 },
+            ..USUAL
+        };
+        night_with(&bench, 100 + n, speeds, |scenario| {
+            scenario.experiment.arms[1].scheduler = Some(model::Scheduler {
+                program: "/cache/scx_none".to_owned(),
+                args: Vec::new(),
+                attach_limit_ns: None,
+                built_from: Some(model::Revision {
+                    repository: repository.clone(),
+                    asked: None,
+                    commit: commits[usize::from(is_later)].clone(),
+                }),
+            });
+        })
+    });
+    add(&bench, &nights.collect::<Vec<String>>());
+    let said = bisect(&[]);
+    assert!(
+        said.contains("nobody is here to agree") && said.contains("scx_none"),
+        "{said}"
+    );
+    let said = bisect(&["-y", "-o", "out"]);
+    assert!(said.contains("no crate scx_none"), "{said}");
 }

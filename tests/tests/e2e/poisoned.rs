@@ -202,6 +202,13 @@ fn all_commands(bench: &Bench, results: &str, other: &str) {
             commands.push(in_history(&["show", start]));
         }
     }
+    for words in [
+        &["history", "list", "--format", "openmetrics"][..],
+        &["history", "page", "-o", "/dev/stdout"],
+        &["gate", "--history", other],
+    ] {
+        commands.push([words, &["--store", "history"]].concat());
+    }
     for command in commands {
         expect_clean(&bench.run(&command), &command.join(" "));
     }

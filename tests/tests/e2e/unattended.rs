@@ -186,9 +186,22 @@ fn the_units_of_a_service_are_those_that_systemd_takes() {
     let said = stdout(&output);
     let file = bench.path("e.toml").display().to_string();
     assert!(
-        said.contains(&format!("\"run\" \"{file}\" \"--wait\"")),
+        said.contains(&format!(
+            "\"run\" \"{file}\" \"--wait\" \"--history\" \"--notify\""
+        )),
         "{said}"
     );
+    let confirmed = bench.run(&[&args[..], &["--confirm", "30m", "--store", "there"]].concat());
+    let store = bench.path("there").display().to_string();
+    let wanted = format!("\"--history={store}\" \"--confirm\" \"30m\"");
+    assert!(
+        stdout(&confirmed).contains(&wanted),
+        "{}",
+        stdout(&confirmed)
+    );
+    let without = bench.run(&[&args[..], &["--no-history"]].concat());
+    assert!(!stdout(&without).contains("--history"));
+    expect_code(&bench.run(&[&args[..], &["--confirm", "long"]].concat()), 2);
     let notify = r#""--notify" "exec:echo \"done\" 100%%""#;
     assert!(said.contains(notify), "{said}");
     assert!(said.contains("OnCalendar=*-*-* 01:30:00"), "{said}");

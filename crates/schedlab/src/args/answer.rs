@@ -12,3 +12,11 @@ pub struct AnswerArgs {
     #[arg(short, long)]
     pub quiet: bool,
 }
+
+/// Another run of this machine.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct WaitArgs {
+    /// Wait for the end of another run, if one is under way
+    #[arg(long)]
+    pub wait: bool,
+}

@@ -7,10 +7,21 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct GateArgs {
-    /// Stored results directory or capsule
-    pub baseline: PathBuf,
+    /// Stored results directory or capsule; with --history the new one [default there: results/latest]
+    #[arg(required_unless_present = "history")]
+    pub baseline: Option<PathBuf>,
     /// New results directory or capsule [default: that of the newest run, results/latest]
+    #[arg(conflicts_with = "history")]
     pub new: Option<PathBuf>,
+    /// Judge by the last good runs of the history in place of a stored run
+    #[arg(long, conflicts_with_all = ["by", "exact"])]
+    pub history: bool,
+    /// Good runs of each series that count
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "history", value_parser = clap::value_parser!(u32).range(3..=1000))]
+    pub last: u32,
+    /// Directory of the history [default: history/ in the state directory]
+    #[arg(long, value_name = "DIR", requires = "history")]
+    pub store: Option<PathBuf>,
     /// Exit with 5 on this [default: regression; with --virtual: difference]
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<GateFailOn>,

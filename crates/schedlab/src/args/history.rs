@@ -1,6 +1,6 @@
 //! `schedlab history` as it is typed.
 
-use super::{UnpackArgs, WaitArgs};
+use super::{AnswerArgs, UnpackArgs, WaitArgs};
 use crate::output::Plain;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -18,12 +18,17 @@ pub enum HistoryCommand {
         store: StoreArgs,
     },
     /// List the series with their last figures
-    List {
-        /// List the runs instead
+    List(ListArgs),
+    /// Draw all series that changed as one HTML file, which needs no network
+    Page {
+        /// The file
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Open it in a browser (xdg-open)
         #[arg(long)]
-        runs: bool,
+        open: bool,
         #[command(flatten)]
-        store: StoreArgs,
+        place: PlaceArgs,
     },
     /// Show a series, a run or an alarm; of two runs say why figures of them are in no series together
     Show {
@@ -45,6 +50,23 @@ pub enum HistoryCommand {
     },
     /// Measure both versions of an alarm beside each other on this machine, and end it by what comes out
     Confirm(Box<ConfirmArgs>),
+    /// Find the commit between the two versions of an alarm, with the work of its cell: each step is an interleaved
+    /// comparison with the earlier version
+    Bisect(Box<BisectHistoryArgs>),
+    /// Remove old runs, with what only they had, but nothing of an open alarm; says first what goes
+    Prune {
+        /// Age from which on runs go: 2y, 18mo, 400d
+        #[arg(long, value_name = "TIME")]
+        older_than: String,
+        /// Say what would go, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        /// Remove it without asking
+        #[arg(short, long, conflicts_with = "dry_run")]
+        yes: bool,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
     /// Close an alarm by hand
     Close {
         /// The beginning of its hash
@@ -56,6 +78,28 @@ pub enum HistoryCommand {
         #[command(flatten)]
         store: StoreArgs,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// List the runs instead
+    #[arg(long)]
+    pub runs: bool,
+    #[arg(long, value_enum, default_value_t = ListFormat::Text)]
+    pub format: ListFormat,
+    /// Write it to a file, whole or not at all, as a collector of text files wants it
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
+    Text,
+    Json,
+    /// OpenMetrics for Prometheus: last figures, moments of the last runs, and alarms
+    Openmetrics,
 }
 
 #[derive(Debug, Args)]
@@ -84,6 +128,49 @@ pub struct ConfirmArgs {
     pub store: StoreArgs,
 }
 
+#[derive(Debug, Args)]
+pub struct BisectHistoryArgs {
+    /// The beginning of the alarm's hash
+    #[arg(value_name = "HASH")]
+    pub alarm: String,
+    /// Wall time for the trials of each step: 2m, 1h [default: the experiment's]
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// Most blocks of each step [default: the experiment's]
+    #[arg(long, value_name = "N")]
+    pub max_blocks: Option<u32>,
+    /// Directory of the bisection; one that holds it already goes on [default: results/bisect-TIME/]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Run the experiment of the history without asking
+    #[arg(short, long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// A run that adds itself to a history.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FollowArgs {
+    /// Add the run to the history at its end, and look for alarms: in its usual place, or in =DIR
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with = "rehearse"
+    )]
+    pub history: Option<String>,
+    /// With --history: then measure open alarms of this machine, for so long at most: 30m
+    #[arg(long, value_name = "TIME", requires = "history")]
+    pub confirm: Option<String>,
+}
+
 /// Size and rate of alarms.
 #[derive(Debug, Clone, Args)]
 pub struct CheckLimits {
@@ -95,12 +182,19 @@ pub struct CheckLimits {
     pub false_alarms: f64,
 }
 
-/// Place of a history, and the form in which it is shown.
+/// Place of a history.
 #[derive(Debug, Clone, Args)]
-pub struct StoreArgs {
+pub struct PlaceArgs {
     /// Directory of the history [default: history/ in the state directory]
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
+}
+
+/// Place of a history, and the form in which it is shown.
+#[derive(Debug, Clone, Args)]
+pub struct StoreArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
     #[arg(long, value_enum, default_value_t = Plain::Text)]
     pub format: Plain,
 }

@@ -63,6 +63,15 @@ pub struct ServiceInstall {
     /// Tell somebody, as `schedlab run --notify` does
     #[arg(long, value_name = "WHERE")]
     pub notify: Vec<String>,
+    /// Do not add the runs to the history, nor look for alarms
+    #[arg(long)]
+    pub no_history: bool,
+    /// Directory of the history [default: history/ in the state directory]
+    #[arg(long, value_name = "DIR", conflicts_with = "no_history")]
+    pub store: Option<PathBuf>,
+    /// After each run measure open alarms, for so long at most: 30m
+    #[arg(long, value_name = "TIME", conflicts_with = "no_history")]
+    pub confirm: Option<String>,
     /// Print the units and change nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -14,12 +14,13 @@ use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain, note};
 use crate::progress::Spinner;
-use crate::request::{read_measurable, read_wanted};
+use crate::request::{Wanted, read_measurable, read_wanted};
 use crate::sources;
 use doors::started::Agreed;
 use doors::written::{self, Marked};
 use git::{Bisection, Mark, Next};
 use judgement::{Judged, judge};
+use model::Experiment;
 use plan::PlanError;
 use question::Question;
 pub use question::{progress_text, results_dir};
@@ -29,6 +30,7 @@ use schedulers::GitName;
 pub use state::State;
 use state::Step;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,6 +53,8 @@ enum Subject<'a> {
 
 struct Bisect<'a> {
     args: &'a BisectArgs,
+    /// An experiment whose arm has other commits of the scheduler.
+    base: Option<&'a Experiment>,
     subject: Subject<'a>,
     dir: PathBuf,
     /// Patches that each commit is built with.
@@ -66,7 +70,12 @@ struct Bisect<'a> {
 }
 
 pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
-    let mut bisect = Bisect::open(args)?;
+    bisect_from(args, None)
+}
+
+/// The same with the work and the one arm of an experiment, in place of what was typed.
+pub fn bisect_from(args: &BisectArgs, base: Option<&Experiment>) -> Result<ExitCode, CliError> {
+    let mut bisect = Bisect::open(args, base)?;
     let next = bisect.path();
     let outcome = match &bisect.question {
         Some(question) => Some(question.record_end(&bisect.dir, &bisect.state, next.as_ref())?),
@@ -101,8 +110,11 @@ pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
 
 impl<'a> Bisect<'a> {
     /// Begins, or goes on where the directory holds the same bisection.
-    fn open(args: &'a BisectArgs) -> Result<Self, CliError> {
-        let subject = subject(args)?;
+    fn open(args: &'a BisectArgs, base: Option<&'a Experiment>) -> Result<Self, CliError> {
+        let subject = match base {
+            Some(_) => Subject::Scheduler,
+            None => subject(args)?,
+        };
         let commit =
             |name: &str| git::commit_of(&args.repository, Some(name)).map_err(CliError::from);
         let (good, bad) = (commit(&args.good)?, commit(&args.bad)?);
@@ -147,6 +159,7 @@ impl<'a> Bisect<'a> {
         };
         Ok(Bisect {
             args,
+            base,
             subject,
             question,
             patches,
@@ -398,7 +411,10 @@ impl<'a> Bisect<'a> {
             }
             _ => {}
         }
-        let mut wanted = read_measurable(&given)?;
+        let mut wanted = match self.base {
+            Some(base) => self.name_commits(base, arms)?,
+            None => read_measurable(&given)?,
+        };
         if let Some(question) = &self.question {
             wanted.experiment.seed = question.seed();
         }
@@ -417,6 +433,30 @@ impl<'a> Bisect<'a> {
         let table = Table::from_results(&results);
         super::report::write_report_files(&table, &results)?;
         Ok(judge(&table))
+    }
+
+    /// The experiment with two commits of the scheduler in its arm.
+    fn name_commits(&self, base: &Experiment, arms: [(&str, &str); 2]) -> Result<Wanted, CliError> {
+        let mut experiment = base.clone();
+        let Some(template) = experiment.arms.pop() else {
+            return Err(CliError::internal("the experiment has no arm"));
+        };
+        experiment.arms = arms
+            .map(|(name, commit)| {
+                let mut arm = template.clone();
+                arm.name = name.to_owned();
+                if let Some(scheduler) = &mut arm.scheduler {
+                    scheduler.program = self.scheduler(commit);
+                }
+                arm
+            })
+            .to_vec();
+        sources::build(&mut experiment, Agreed::by_command())?;
+        Ok(Wanted {
+            experiment,
+            source: None,
+            calibrations: BTreeMap::new(),
+        })
     }
 
     /// Comparisons of the whole path.

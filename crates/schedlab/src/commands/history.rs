@@ -2,15 +2,24 @@
 
 mod additions;
 mod alarms;
+mod bisection;
 mod confirmation;
 mod details;
-mod figures;
+mod following;
 mod lists;
+mod openmetrics;
+mod page;
+mod pruning;
 
-use crate::args::{HistoryCommand, StoreArgs};
+pub use following::{Follow, follow_run};
+
+use crate::args::{HistoryCommand, PlaceArgs};
 use crate::exit::CliError;
-use history::{Store, StoreError};
-use std::path::PathBuf;
+use history::{Run, Store, StoreError};
+use jiff::Timestamp;
+use model::printable::one_line;
+use results::ResultSet;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn history(command: &HistoryCommand) -> Result<ExitCode, CliError> {
@@ -20,8 +29,12 @@ pub fn history(command: &HistoryCommand) -> Result<ExitCode, CliError> {
             unpack,
             store,
         } => additions::add_runs(runs, unpack, store),
-        HistoryCommand::List { runs: true, store } => lists::list_runs(store),
-        HistoryCommand::List { runs: false, store } => lists::list_series(store),
+        HistoryCommand::List(args) => lists::list(args),
+        HistoryCommand::Page {
+            output,
+            open,
+            place,
+        } => page::write_page(output, *open, place),
         HistoryCommand::Show { hashes, store } => details::show(hashes, store),
         HistoryCommand::Check {
             limits,
@@ -29,6 +42,13 @@ pub fn history(command: &HistoryCommand) -> Result<ExitCode, CliError> {
             store,
         } => alarms::check(limits, *fail_on, store),
         HistoryCommand::Confirm(args) => confirmation::confirm(args),
+        HistoryCommand::Bisect(args) => bisection::bisect_alarm(args),
+        HistoryCommand::Prune {
+            older_than,
+            dry_run,
+            yes,
+            store,
+        } => pruning::prune(older_than, *dry_run, *yes, store),
         HistoryCommand::Close {
             alarm,
             because,
@@ -37,21 +57,13 @@ pub fn history(command: &HistoryCommand) -> Result<ExitCode, CliError> {
     }
 }
 
-/// Characters of a hash that are shown: enough to be the beginning of one only.
-const SHOWN_HASH: usize = 8;
-
-/// The beginning of a hash.
-fn short(hash: &str) -> &str {
-    hash.get(..SHOWN_HASH).unwrap_or(hash)
-}
-
 /// `1 series`, `3 series`.
 fn count_series(count: usize) -> String {
     format!("{count} series")
 }
 
 /// Directory of the history.
-fn find_place(args: &StoreArgs) -> Result<PathBuf, CliError> {
+fn find_place(args: &PlaceArgs) -> Result<PathBuf, CliError> {
     match &args.store {
         Some(dir) => Ok(dir.clone()),
         None => Ok(agent::state_dir()?.join("history")),
@@ -59,8 +71,16 @@ fn find_place(args: &StoreArgs) -> Result<PathBuf, CliError> {
 }
 
 /// The history that is there.
-fn open_store(args: &StoreArgs) -> Result<Store, CliError> {
+pub fn open_store(args: &PlaceArgs) -> Result<Store, CliError> {
     Ok(Store::open(&find_place(args)?)?)
+}
+
+/// Results as a run of a history.
+pub fn take_run(path: &Path, results: &ResultSet) -> Result<Run, CliError> {
+    Run::from_results(results, Timestamp::now()).map_err(|refusal| {
+        let what = format!("{} has no place in a history: {refusal}", path.display());
+        CliError::usage(one_line(&what).into_owned(), refusal.remedy())
+    })
 }
 
 impl From<StoreError> for CliError {

@@ -2,6 +2,7 @@
 
 mod rehearsal;
 
+use super::history::{Follow, follow_run};
 use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::fleet::Several;
@@ -19,7 +20,7 @@ use report::Table;
 use results::files::SYSTEM;
 use results::{Held, ResultSet, read};
 use runner::{Event, Outcome};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,6 +31,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         metrics: Metrics::listen_at(args.metrics_at.as_deref())?,
     };
     check_view(args.live.as_deref())?;
+    let follow = Follow::from_words(&args.follow, args.wait)?;
     let interrupted = interrupt_flag()?;
     let wanted = match &args.resume {
         Some(_) if args.experiment.is_empty() => None,
@@ -61,18 +63,54 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         Some(several) => on_several(args, &several, &interrupted, &mut watch),
         None => on_one(args, (held, agreed), wanted, &interrupted, &mut watch)?,
     };
+    let ended = ended.map(|finished| match &follow {
+        Some(follow) => finished.followed(follow, args.quiet),
+        None => finished,
+    });
     match &ended {
-        Ok((_, text)) => watch.notices.report_end(text),
+        Ok(finished) => watch.notices.report_end(&finished.text),
         Err(error) => {
             let text = format!("The run ended with an error: {error}");
             watch.notices.report_end(&text);
         }
     }
-    ended.map(|(code, _)| code)
+    ended.map(|finished| finished.code)
 }
 
-/// Exit code of a run, and its conclusion.
-type Ended = Result<(ExitCode, String), CliError>;
+type Ended = Result<Finished, CliError>;
+
+/// What is said of a run at its end.
+struct Finished {
+    code: ExitCode,
+    /// The conclusion, for who did not watch.
+    text: String,
+    /// Results of a run that is done.
+    dir: Option<PathBuf>,
+}
+
+impl Finished {
+    /// With what a history says to it. A run that is not in the history that it was to be in has not ended well.
+    fn followed(mut self, follow: &Follow, quiet: bool) -> Finished {
+        let Some(dir) = &self.dir else {
+            return self;
+        };
+        match follow_run(dir, follow) {
+            Ok(told) => {
+                let told = told.join("\n");
+                if !quiet {
+                    note!("\n{told}");
+                }
+                self.text = format!("{}\n{told}", self.text);
+            }
+            Err(error) => {
+                note!("error: the history: {error}");
+                self.text = format!("{}\nThe history was not followed: {error}", self.text);
+                self.code = error.code();
+            }
+        }
+        self
+    }
+}
 
 /// Those that see a run from afar.
 struct Watch {
@@ -187,18 +225,30 @@ fn finish(args: &RunArgs, dir: &Path, outcome: Outcome) -> Ended {
         _ => {}
     }
     let code = super::report::verdict_code(&table, &results, args.fail_on);
-    Ok((code, report::conclusion(&table).join("\n")))
+    Ok(Finished {
+        code,
+        text: report::conclusion(&table).join("\n"),
+        dir: Some(dir.to_owned()),
+    })
 }
 
-fn railed(hit: &RailHit) -> (ExitCode, String) {
+fn railed(hit: &RailHit) -> Finished {
     let text = hit.in_words();
     note!("{text}");
-    (ExitCode::from(exit::RAIL), text)
+    Finished {
+        code: ExitCode::from(exit::RAIL),
+        text,
+        dir: None,
+    }
 }
 
-fn interrupted(dir: &Path) -> (ExitCode, String) {
+fn interrupted(dir: &Path) -> Finished {
     let resume = format!("schedlab run --resume {}", dir.display());
     let text = format!("Interrupted; go on with: {resume}");
     note!("{text}");
-    (ExitCode::from(exit::INTERRUPTED), text)
+    Finished {
+        code: ExitCode::from(exit::INTERRUPTED),
+        text,
+        dir: None,
+    }
 }

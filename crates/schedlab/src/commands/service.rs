@@ -111,6 +111,7 @@ impl Units {
         };
         let mut command = vec![program.display().to_string(), "run".to_owned()];
         command.extend([file.display().to_string(), "--wait".to_owned()]);
+        command.extend(history_words(args)?);
         for to in &args.notify {
             command.extend(["--notify".to_owned(), notify::from_anywhere(to)?]);
         }
@@ -150,6 +151,22 @@ impl Units {
             )),
         }
     }
+}
+
+/// Options of a run that adds itself to the history.
+fn history_words(args: &ServiceInstall) -> Result<Vec<String>, CliError> {
+    if args.no_history {
+        return Ok(Vec::new());
+    }
+    let mut words = vec![match &args.store {
+        Some(dir) => format!("--history={}", absolute_path(dir)?.display()),
+        None => "--history".to_owned(),
+    }];
+    if let Some(time) = &args.confirm {
+        plan::parse_duration(time).map_err(|e| CliError::usage(e, "write it as --confirm 30m"))?;
+        words.extend(["--confirm".to_owned(), time.clone()]);
+    }
+    Ok(words)
 }
 
 /// A run undoes what it did after SIGTERM, for which it has five minutes.

@@ -22,8 +22,10 @@ const STEPS: [f64; 15] = [
     91.0 * DAY, 182.0 * DAY, 365.0 * DAY, 730.0 * DAY, 3650.0 * DAY,
 ];
 /// Width of a character of a version, and the least distance between two versions.
-const CHARACTER: f64 = 5.8;
-const BETWEEN: f64 = 10.0;
+const CHARACTER: f64 = 6.6;
+const BETWEEN: f64 = 8.0;
+/// Distance from the moment of a version to its words.
+const BESIDE: f64 = 3.0;
 const VERSION_SIZE: u32 = 11;
 
 /// A run in a chart of months.
@@ -190,10 +192,9 @@ fn place_versions(versions: &[VersionMark], [from, to]: [f64; 2]) -> Vec<(f64, S
     let mut placed: Vec<(f64, f64, String)> = Vec::new();
     for version in order.into_iter().map(|index| &versions[index]) {
         let half = 0.5 * CHARACTER * version.name.chars().count() as f64;
-        // Beyond the axes nothing is drawn.
-        let (least, most) = (half, room - half);
-        let middle = (version.at_s - from) / (to - from) * room;
-        let middle = middle.min(most).max(least);
+        // Right of the line at an alarm, if there is one; beyond the axes nothing is drawn.
+        let begin = (version.at_s - from) / (to - from) * room + BESIDE;
+        let middle = (begin + half).min(room - half).max(half);
         let is_free = |(other, width, _): &(f64, f64, String)| {
             (middle - other).abs() >= half + width + BETWEEN
         };

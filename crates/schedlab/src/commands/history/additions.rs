@@ -1,12 +1,12 @@
 //! Runs that come into a history.
 
-use super::{find_place, short};
+use super::{find_place, take_run};
 use crate::args::{StoreArgs, UnpackArgs};
 use crate::exit::CliError;
 use crate::output::{self, Plain, note, say};
 use crate::results_argument::Opened;
+use history::words::shorten_hash;
 use history::{Added, Run, Store};
-use jiff::Timestamp;
 use model::printable::one_line;
 use results::ResultSet;
 use serde::Serialize;
@@ -30,16 +30,13 @@ pub fn add_runs(
     unpack: &UnpackArgs,
     args: &StoreArgs,
 ) -> Result<ExitCode, CliError> {
-    let place = find_place(args)?;
+    let place = find_place(&args.place)?;
     let mut store = None;
     let mut additions = Vec::new();
     for path in runs {
         let opened = Opened::open(path, unpack)?;
         let results = ResultSet::read(opened.dir())?;
-        let run = Run::from_results(&results, Timestamp::now()).map_err(|refusal| {
-            let what = format!("{} is not added: {refusal}", path.display());
-            CliError::usage(one_line(&what).into_owned(), refusal.remedy())
-        })?;
+        let run = take_run(path, &results)?;
         // What is no run makes no store.
         let store = match &mut store {
             Some(store) => store,
@@ -63,7 +60,7 @@ fn print(addition: &Addition) {
     say!(
         "{}: run {}, {} ({})",
         addition.path,
-        short(&addition.run),
+        shorten_hash(&addition.run),
         addition.outcome,
         report::format_count(addition.figures, "figure")
     );

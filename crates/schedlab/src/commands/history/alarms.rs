@@ -1,11 +1,11 @@
 //! Alarms: those that are found, and how each stands.
 
-use super::figures::{list_differences, run_words, time_words};
-use super::{count_series, open_store, short};
+use super::{count_series, open_store};
 use crate::args::{CheckLimits, FailOnAlarm, StoreArgs};
 use crate::exit::{self, CliError};
 use crate::output::{self, Plain, say};
-use history::{Alarm, Contents, End, Found, Outcome, Settings, Tracked, Turn, find_alarms};
+use history::words::{describe_cause, find_differences_at, format_time, name_run, shorten_hash};
+use history::{Contents, End, Found, Outcome, Settings, Tracked, Turn};
 use jiff::Timestamp;
 use model::printable::one_line;
 use report::{format_change, format_count, format_interval, wrap_text};
@@ -19,13 +19,9 @@ pub fn check(
     args: &StoreArgs,
 ) -> Result<ExitCode, CliError> {
     let settings = read_settings(limits)?;
-    let store = open_store(args)?;
+    let store = open_store(&args.place)?;
     let now = Timestamp::now();
-    let mut found = Found::default();
-    let contents = store.add_alarms(|contents| {
-        found = find_alarms(contents, settings, now);
-        found.alarms.clone()
-    })?;
+    let (found, contents) = store.look_for_alarms(settings, now)?;
     match args.format {
         Plain::Json => output::json(&check_json(&found, &contents, settings))?,
         Plain::Text => output::print_text(check_text(&found, &contents, settings))?,
@@ -126,29 +122,16 @@ fn check_json(found: &Found, contents: &Contents, settings: Settings) -> Value {
 
 /// An alarm with what changed at it.
 pub fn tracked_json(known: &Tracked, contents: &Contents) -> Value {
-    let differences = differences_at(&known.alarm, contents);
+    let differences = find_differences_at(&known.alarm, contents);
     json!({ "alarm": known, "changed": differences })
-}
-
-/// Records of the two runs around a change that are not the same; none where one of them is gone.
-fn differences_at(alarm: &Alarm, contents: &Contents) -> Option<Vec<String>> {
-    let before = contents.find_run(&alarm.before).ok()?;
-    let first = contents.find_run(&alarm.first).ok()?;
-    let mut figures = first.figures.iter();
-    let figure = figures.find(|figure| figure.arm == alarm.key.arm)?;
-    Some(list_differences(
-        before,
-        first,
-        [&figure.arm, &figure.anchor],
-    ))
 }
 
 /// An alarm as a paragraph.
 pub fn alarm_lines(known: &Tracked, contents: &Contents, width: usize) -> Vec<String> {
     let alarm = &known.alarm;
     let run = |id: &str| match contents.find_run(id) {
-        Ok(run) => run_words(run),
-        Err(_) => format!("{}, which is gone", short(id)),
+        Ok(run) => name_run(run),
+        Err(_) => format!("{}, which is gone", shorten_hash(id)),
     };
     let came = if alarm.is_drift {
         "little by little since"
@@ -157,7 +140,7 @@ pub fn alarm_lines(known: &Tracked, contents: &Contents, width: usize) -> Vec<St
     };
     let head = format!(
         "{} {}: {}, {} {}, {came} run {}",
-        short(&alarm.id),
+        shorten_hash(&alarm.id),
         known.outcome.as_str(),
         alarm.turn.as_str(),
         format_change(alarm.change),
@@ -168,7 +151,7 @@ pub fn alarm_lines(known: &Tracked, contents: &Contents, width: usize) -> Vec<St
     let title = format!(
         "{} (series {})",
         one_line(&alarm.title),
-        short(&alarm.series)
+        shorten_hash(&alarm.series)
     );
     lines.extend(wrap_text(&title, width, 2, 4));
     let seen = format!(
@@ -177,12 +160,12 @@ pub fn alarm_lines(known: &Tracked, contents: &Contents, width: usize) -> Vec<St
         run(&alarm.seen)
     );
     lines.extend(wrap_text(&seen, width, 2, 4));
-    lines.extend(wrap_text(&changed_words(alarm, contents), width, 2, 4));
+    lines.extend(wrap_text(&describe_cause(alarm, contents), width, 2, 4));
     if let Some(end) = &known.end {
         let words = format!(
             "{} on {}: {}",
             end.outcome.as_str(),
-            time_words(end.at),
+            format_time(end.at),
             one_line(&end.why)
         );
         lines.extend(wrap_text(&words, width, 2, 4));
@@ -190,21 +173,9 @@ pub fn alarm_lines(known: &Tracked, contents: &Contents, width: usize) -> Vec<St
     lines
 }
 
-fn changed_words(alarm: &Alarm, contents: &Contents) -> String {
-    match differences_at(alarm, contents) {
-        None => "what changed is not known any more".to_owned(),
-        Some(differences) if differences.is_empty() => {
-            "nothing that is recorded changed between the two: versions of the arm, the anchor, the kernel and \
-             schedlab are the same"
-                .to_owned()
-        }
-        Some(differences) => format!("changed between the two: {}", differences.join("; ")),
-    }
-}
-
 /// Closes an alarm that is open, for a reason.
 pub fn close(start: &str, because: &str, args: &StoreArgs) -> Result<ExitCode, CliError> {
-    let store = open_store(args)?;
+    let store = open_store(&args.place)?;
     let contents = store.read_contents()?;
     let known = contents.find_alarm(start)?;
     refuse_ended(known)?;
@@ -218,7 +189,7 @@ pub fn close(start: &str, because: &str, args: &StoreArgs) -> Result<ExitCode, C
     store.end_alarm(end.clone())?;
     match args.format {
         Plain::Json => output::json(&end)?,
-        Plain::Text => say!("{} is closed: {because}", short(&known.alarm.id)),
+        Plain::Text => say!("{} is closed: {because}", shorten_hash(&known.alarm.id)),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -231,9 +202,9 @@ pub fn refuse_ended(known: &Tracked) -> Result<(), CliError> {
     Err(CliError::usage(
         format!(
             "alarm {} is {} since {}",
-            short(&known.alarm.id),
+            shorten_hash(&known.alarm.id),
             end.outcome.as_str(),
-            time_words(end.at)
+            format_time(end.at)
         ),
         "`schedlab history show` has its reason; an alarm ends once",
     ))

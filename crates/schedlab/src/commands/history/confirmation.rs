@@ -1,8 +1,7 @@
 //! Both versions of an alarm, measured beside each other: whether what the nights showed is so.
 
 use super::alarms::refuse_ended;
-use super::figures::list_differences;
-use super::{open_store, short};
+use super::open_store;
 use crate::args::ConfirmArgs;
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, default_dir, interrupt_flag, measure_anew};
@@ -10,7 +9,8 @@ use crate::output::{self, Plain, note, say};
 use crate::repeat::agree_to_run;
 use crate::request::Wanted;
 use crate::sources::{Unbuilt, build_versions, require_installed};
-use history::{Alarm, End, MachineClass, Outcome, Run, Store, Turn};
+use history::words::{list_differences, shorten_hash};
+use history::{Alarm, Contents, End, MachineClass, Outcome, Run, Store, Tracked, Turn};
 use jiff::Timestamp;
 use model::printable::one_line;
 use model::{Arm, DecidedBy, Experiment};
@@ -27,11 +27,36 @@ const SEEDS: i128 = 1 << 32;
 
 /// Measures both versions of an alarm, and ends it where the answer is known.
 pub fn confirm(args: &ConfirmArgs) -> Result<ExitCode, CliError> {
-    let store = open_store(&args.store)?;
+    let store = open_store(&args.store.place)?;
     let contents = store.read_contents()?;
     let known = contents.find_alarm(&args.alarm)?;
     refuse_ended(known)?;
+    match answer_alarm(&store, &contents, known, args)? {
+        Answer::Ended(end) => show_end(args, &end),
+        Answer::Open { said, place } => leave_open(args, &said, &place),
+    }
+}
+
+/// What came of a confirmation.
+pub enum Answer {
+    /// The alarm ended, and the history has that.
+    Ended(End),
+    /// It is not decided: what was measured, and its directory.
+    Open { said: String, place: String },
+}
+
+/// Measures both versions of an open alarm, and keeps its end where the answer is known.
+pub fn answer_alarm(
+    store: &Store,
+    contents: &Contents,
+    known: &Tracked,
+    args: &ConfirmArgs,
+) -> Result<Answer, CliError> {
     let alarm = &known.alarm;
+    let keep = |end: End| -> Result<Answer, CliError> {
+        store.end_alarm(end.clone())?;
+        Ok(Answer::Ended(end))
+    };
     let runs = [&alarm.before, &alarm.first].map(|id| contents.find_run(id));
     let [before, first] = runs;
     let pair = Pair {
@@ -39,9 +64,9 @@ pub fn confirm(args: &ConfirmArgs) -> Result<ExitCode, CliError> {
         before: before?,
         first: first?,
     };
-    let mut experiment = match pair.make_experiment(&store, args)? {
+    let mut experiment = match pair.make_experiment(store, args)? {
         Ok(experiment) => experiment,
-        Err(why) => return end(&store, args, pair.end(Outcome::CannotBeBuilt, why, None)),
+        Err(why) => return keep(pair.end(Outcome::CannotBeBuilt, why, None)),
     };
     plan::check(&experiment)?;
     // A signal that comes from here on ends the measurement in order.
@@ -57,7 +82,7 @@ pub fn confirm(args: &ConfirmArgs) -> Result<ExitCode, CliError> {
         Ok(()) => {}
         Err(Unbuilt::Gone(error)) => {
             let why = one_line(&error.to_string()).into_owned();
-            return end(&store, args, pair.end(Outcome::CannotBeBuilt, why, None));
+            return keep(pair.end(Outcome::CannotBeBuilt, why, None));
         }
         Err(Unbuilt::Now(error)) => return Err(error),
     }
@@ -65,7 +90,10 @@ pub fn confirm(args: &ConfirmArgs) -> Result<ExitCode, CliError> {
     let dir = args.output.clone();
     let dir = dir.unwrap_or_else(|| default_dir(&experiment.name));
     let measured = measure_anew(Some(&dir), wanted(&experiment), args.wait, args.quiet)?;
-    conclude(&store, args, &pair, &measured)
+    match conclude(&pair, &measured)? {
+        Answer::Ended(end) => keep(end),
+        open => Ok(open),
+    }
 }
 
 /// An alarm with the two runs around its change.
@@ -107,13 +135,12 @@ impl Pair<'_> {
         experiment.observe.events.clear();
         experiment.question = Some(format!(
             "Alarm {} of the history: {}",
-            short(&self.alarm.id),
+            shorten_hash(&self.alarm.id),
             self.alarm.title
         ));
         experiment.name = format!("{}-confirm", experiment.name);
         // Nobody knew it when the alarm was told, so the order of the blocks cannot be chosen.
-        let drawn = Timestamp::now().as_nanosecond().rem_euclid(SEEDS);
-        experiment.seed = u64::try_from(drawn).unwrap_or(1);
+        experiment.seed = draw_seed();
         self.set_stop(&mut experiment, args)?;
         Ok(Ok(experiment))
     }
@@ -123,16 +150,7 @@ impl Pair<'_> {
         let stop = &mut experiment.stop;
         stop.decided_by = DecidedBy::Metrics;
         stop.smallest_effect = ((self.alarm.change.ln().abs() / 2.0).exp() - 1.0).max(LEAST_EFFECT);
-        if let Some(most) = args.max_blocks {
-            stop.max_blocks = most;
-            stop.min_blocks = stop.min_blocks.min(most);
-        }
-        if let Some(text) = &args.budget {
-            let budget = plan::parse_duration(text);
-            let budget = budget.map_err(|e| CliError::usage(e, "write it as --budget 5m"))?;
-            stop.budget_ns = Some(budget);
-        }
-        Ok(())
+        set_budget(experiment, args.budget.as_deref(), args.max_blocks)
     }
 
     /// Both runs name the arm alike: what changed is beside it, and the earlier one cannot be made again.
@@ -149,7 +167,7 @@ impl Pair<'_> {
                 format!(
                     "nothing that is recorded changed between the two runs of alarm {}, so there are no two versions \
                      to measure",
-                    short(&self.alarm.id)
+                    shorten_hash(&self.alarm.id)
                 ),
                 "look at what is not recorded (firmware, cooling, neighbours), then: schedlab history close",
             ));
@@ -171,8 +189,33 @@ impl Pair<'_> {
     }
 }
 
+/// A seed that nobody knew before.
+pub fn draw_seed() -> u64 {
+    let drawn = Timestamp::now().as_nanosecond().rem_euclid(SEEDS);
+    u64::try_from(drawn).unwrap_or(1)
+}
+
+/// The time and the blocks that were typed, in place of those of the experiment.
+pub fn set_budget(
+    experiment: &mut Experiment,
+    budget: Option<&str>,
+    max_blocks: Option<u32>,
+) -> Result<(), CliError> {
+    let stop = &mut experiment.stop;
+    if let Some(most) = max_blocks {
+        stop.max_blocks = most;
+        stop.min_blocks = stop.min_blocks.min(most);
+    }
+    if let Some(text) = budget {
+        let budget = plan::parse_duration(text);
+        let budget = budget.map_err(|e| CliError::usage(e, "write it as --budget 5m"))?;
+        stop.budget_ns = Some(budget);
+    }
+    Ok(())
+}
+
 /// An arm of an experiment without its name, with its scheduler as it can be built again.
-fn find_version(experiment: &Experiment, name: &str) -> Option<Arm> {
+pub fn find_version(experiment: &Experiment, name: &str) -> Option<Arm> {
     let mut arms = experiment.arms.iter();
     let mut arm = arms.find(|arm| arm.name == name)?.clone();
     arm.name = String::new();
@@ -184,7 +227,7 @@ fn find_version(experiment: &Experiment, name: &str) -> Option<Arm> {
 }
 
 /// Leaves the workload and the load of one cell, decided by one metric.
-fn keep_cell(experiment: &mut Experiment, name: &str, metric: &str) -> Result<(), CliError> {
+pub fn keep_cell(experiment: &mut Experiment, name: &str, metric: &str) -> Result<(), CliError> {
     let cells = schedule::list_cells(experiment);
     let Some(cell) = cells.iter().find(|cell| cell.name == name) else {
         return Err(CliError::internal(
@@ -198,13 +241,8 @@ fn keep_cell(experiment: &mut Experiment, name: &str, metric: &str) -> Result<()
     Ok(())
 }
 
-/// Says what was measured, and ends the alarm unless that is not decided.
-fn conclude(
-    store: &Store,
-    args: &ConfirmArgs,
-    pair: &Pair,
-    measured: &Measured,
-) -> Result<ExitCode, CliError> {
+/// The end of the alarm by what was measured, unless that is not decided.
+fn conclude(pair: &Pair, measured: &Measured) -> Result<Answer, CliError> {
     let results = &measured.results;
     let table = Table::from_results(results);
     crate::commands::report::write_report_files(&table, results)?;
@@ -227,10 +265,10 @@ fn conclude(
         )));
     };
     let said = comparison_words(comparison);
-    let Some(outcome) = judge(comparison.verdict, pair.alarm.turn) else {
-        return leave_open(args, &said, &place);
-    };
-    end(store, args, pair.end(outcome, said, Some(place)))
+    Ok(match judge(comparison.verdict, pair.alarm.turn) {
+        Some(outcome) => Answer::Ended(pair.end(outcome, said, Some(place))),
+        None => Answer::Open { said, place },
+    })
 }
 
 /// The end of an alarm by a verdict on the later version; none where that is not decided.
@@ -269,15 +307,13 @@ fn leave_open(args: &ConfirmArgs, said: &str, place: &str) -> Result<ExitCode, C
     Ok(ExitCode::from(exit::TRIALS_LOST))
 }
 
-/// Keeps the end of an alarm and says it.
-fn end(store: &Store, args: &ConfirmArgs, end: End) -> Result<ExitCode, CliError> {
-    store.end_alarm(end.clone())?;
+fn show_end(args: &ConfirmArgs, end: &End) -> Result<ExitCode, CliError> {
     match args.store.format {
-        Plain::Json => output::json(&end)?,
+        Plain::Json => output::json(end)?,
         Plain::Text => {
             say!(
                 "{} is {}: {}",
-                short(&end.alarm),
+                shorten_hash(&end.alarm),
                 end.outcome.as_str(),
                 end.why
             );

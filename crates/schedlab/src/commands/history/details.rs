@@ -1,13 +1,14 @@
 //! One series, run or alarm, and what keeps two runs apart.
 
 use super::alarms::{alarm_lines, tracked_json};
-use super::figures::{
-    find_interval, list_differences, ratio_words, run_words, time_words, version_words,
-};
-use super::{count_series, open_store, short};
+use super::{count_series, open_store};
 use crate::args::StoreArgs;
 use crate::exit::CliError;
 use crate::output::{self, Plain};
+use history::words::{
+    describe_ratio, describe_version, find_interval, format_time, list_differences, name_run,
+    shorten_hash,
+};
 use history::{
     Contents, Figure, Run, Series, SeriesKey, Store, StoreError, Tracked, group_series,
     tell_runs_apart,
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 
 /// Shows what one hash is of, or compares two runs.
 pub fn show(hashes: &[String], args: &StoreArgs) -> Result<ExitCode, CliError> {
-    let store = open_store(args)?;
+    let store = open_store(&args.place)?;
     let contents = store.read_contents()?;
     match hashes {
         [a, b] => show_pair(&store, contents.find_run(a)?, contents.find_run(b)?, args)?,
@@ -80,7 +81,7 @@ fn print_lines(lines: Vec<String>) -> Result<(), CliError> {
 fn series_lines(series: &Series, contents: &Contents) -> Vec<String> {
     let width = output::width();
     let mut lines = wrap_text(
-        &format!("{} {}", short(&series.id), one_line(&series.title())),
+        &format!("{} {}", shorten_hash(&series.id), one_line(&series.title())),
         width,
         0,
         2,
@@ -126,9 +127,9 @@ fn point_row(before: Option<&Run>, run: &Run, figure: &Figure) -> Vec<String> {
         .anchor_level
         .map(|level| with_unit(level, &figure.unit));
     vec![
-        short(&run.id).to_owned(),
-        time_words(run.created),
-        ratio_words(figure),
+        shorten_hash(&run.id).to_owned(),
+        format_time(run.created),
+        describe_ratio(figure),
         anchor.unwrap_or_default(),
         figure.blocks.to_string(),
         changed.unwrap_or_default().join("; "),
@@ -158,7 +159,7 @@ fn series_json(series: &Series, contents: &Contents) -> Value {
 
 fn run_lines(run: &Run) -> Vec<String> {
     let width = output::width();
-    let about = format!("{} on {}", run_words(run), one_line(&run.machine));
+    let about = format!("{} on {}", name_run(run), one_line(&run.machine));
     let mut lines = wrap_text(&about, width, 0, 2);
     lines.extend(wrap_text(&one_line(&run.class.in_words()), width, 2, 2));
     let version = format!(
@@ -170,7 +171,7 @@ fn run_lines(run: &Run) -> Vec<String> {
     lines.extend(wrap_text(&one_line(&version), width, 2, 2));
     for arm in run.arms.keys() {
         lines.extend(wrap_text(
-            &one_line(&format!("arm {arm}: {}", version_words(run, arm))),
+            &one_line(&format!("arm {arm}: {}", describe_version(run, arm))),
             width,
             2,
             4,
@@ -187,11 +188,11 @@ fn run_lines(run: &Run) -> Vec<String> {
     ];
     let rows = run.figures.iter().map(|figure| {
         vec![
-            short(&SeriesKey::from_figure(run, figure).identify_series()).to_owned(),
+            shorten_hash(&SeriesKey::from_figure(run, figure).identify_series()).to_owned(),
             figure.cell.clone(),
             figure.metric.clone(),
             figure.arm.clone(),
-            ratio_words(figure),
+            describe_ratio(figure),
             figure.blocks.to_string(),
         ]
     });
@@ -222,8 +223,8 @@ fn show_pair(store: &Store, a: &Run, b: &Run, args: &StoreArgs) -> Result<(), Cl
     let width = output::width();
     let head = format!(
         "A, {}, and B, {}, have {} in common",
-        run_words(a),
-        run_words(b),
+        name_run(a),
+        name_run(b),
         count_series(shared.len())
     );
     let mut lines = wrap_text(&head, width, 0, 2);

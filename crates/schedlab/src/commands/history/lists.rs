@@ -1,34 +1,50 @@
 //! Lists of what a history has.
 
-use super::figures::{find_interval, ratio_words, time_words};
-use super::{count_series, open_store, short};
-use crate::args::StoreArgs;
+use super::{count_series, open_store, openmetrics};
+use crate::args::{ListArgs, ListFormat};
 use crate::exit::CliError;
-use crate::output::{self, Plain};
-use history::{Outcome, Run, Series, Tracked, group_series};
+use crate::output;
+use doors::shown;
+use history::words::{describe_ratio, find_interval, format_time, shorten_hash};
+use history::{Contents, Outcome, Run, Series, Tracked, group_series};
 use report::{format_count, table_lines, wrap_text};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Prints all runs, the newest last.
-pub fn list_runs(args: &StoreArgs) -> Result<ExitCode, CliError> {
-    let store = open_store(args)?;
-    let contents = store.read_contents()?;
-    match args.format {
-        Plain::Json => output::json(&contents.runs)?,
-        Plain::Text => {
-            let head = ["run", "began", "experiment", "machine", "kernel", "figures"];
-            let rows = contents.runs.iter().map(run_row).collect();
-            output::print_text(table_lines(&head, rows, output::width()).join("\n") + "\n")?;
+/// Lists all series, or all runs.
+pub fn list(args: &ListArgs) -> Result<ExitCode, CliError> {
+    let contents = open_store(&args.place)?.read_contents()?;
+    let text = match (args.format, args.runs) {
+        (ListFormat::Text, true) => runs_text(&contents.runs),
+        (ListFormat::Text, false) => series_text(&contents),
+        (ListFormat::Json, true) => output::json_text(&contents.runs)?,
+        (ListFormat::Json, false) => output::json_text(&all_series_json(&contents))?,
+        (ListFormat::Openmetrics, false) => openmetrics::write_figures(&contents)?,
+        (ListFormat::Openmetrics, true) => {
+            return Err(CliError::usage(
+                "OpenMetrics is of series, not of runs",
+                "leave --runs out, or use --format json",
+            ));
         }
+    };
+    match &args.output {
+        Some(file) => output::file(file, shown::clean_text(text).into_string().into_bytes())?,
+        None => output::print_text(text)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// All runs, the newest last.
+fn runs_text(runs: &[Run]) -> String {
+    let head = ["run", "began", "experiment", "machine", "kernel", "figures"];
+    let rows = runs.iter().map(run_row).collect();
+    table_lines(&head, rows, output::width()).join("\n") + "\n"
+}
+
 fn run_row(run: &Run) -> Vec<String> {
     vec![
-        short(&run.id).to_owned(),
-        time_words(run.created),
+        shorten_hash(&run.id).to_owned(),
+        format_time(run.created),
         run.name.clone(),
         run.machine.clone(),
         run.kernel.clone(),
@@ -36,19 +52,9 @@ fn run_row(run: &Run) -> Vec<String> {
     ]
 }
 
-/// Prints all series with their last figures.
-pub fn list_series(args: &StoreArgs) -> Result<ExitCode, CliError> {
-    let store = open_store(args)?;
-    let contents = store.read_contents()?;
+/// All series with their last figures.
+fn series_text(contents: &Contents) -> String {
     let series = group_series(&contents.runs);
-    if args.format == Plain::Json {
-        let all: Vec<Value> = series
-            .iter()
-            .map(|s| series_json(s, &contents.alarms))
-            .collect();
-        output::json(&all)?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let head = [
         "series",
         "cell",
@@ -70,8 +76,13 @@ pub fn list_series(args: &StoreArgs) -> Result<ExitCode, CliError> {
     let mut lines = wrap_text(&counts, width, 0, 0);
     lines.push(String::new());
     lines.extend(table_lines(&head, rows.collect(), width));
-    output::print_text(lines.join("\n") + "\n")?;
-    Ok(ExitCode::SUCCESS)
+    lines.join("\n") + "\n"
+}
+
+fn all_series_json(contents: &Contents) -> Vec<Value> {
+    let series = group_series(&contents.runs);
+    let all = series.iter().map(|s| series_json(s, &contents.alarms));
+    all.collect()
 }
 
 fn count_alarms(series: &Series, alarms: &[Tracked]) -> [usize; 2] {
@@ -93,12 +104,12 @@ fn series_row(series: &Series, alarms: &[Tracked]) -> Vec<String> {
         [open, all] => format!("{all}, {open} open"),
     };
     vec![
-        short(&series.id).to_owned(),
+        shorten_hash(&series.id).to_owned(),
         key.cell.clone(),
         key.metric.clone(),
         key.arm.clone(),
         series.points.len().to_string(),
-        last.map_or_else(String::new, |(_, figure)| ratio_words(figure)),
+        last.map_or_else(String::new, |(_, figure)| describe_ratio(figure)),
         alarms,
     ]
 }

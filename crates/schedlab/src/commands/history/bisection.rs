@@ -1,0 +1,126 @@
+//! From an alarm to the commit: its two versions are handed to `schedlab bisect`, with the work of the alarm.
+
+use super::confirmation::{draw_seed, find_version, keep_cell, set_budget};
+use super::open_store;
+use crate::args::{BisectHistoryArgs, Cli, Command};
+use crate::commands::bisect::bisect_from;
+use crate::exit::CliError;
+use crate::repeat::agree_to_run;
+use crate::request::Wanted;
+use clap::Parser;
+use history::words::{describe_cause, shorten_hash};
+use history::{Alarm, Contents, Store, Turn};
+use model::{Experiment, Revision};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// Looks for the commit between the two versions of an alarm.
+pub fn bisect_alarm(args: &BisectHistoryArgs) -> Result<ExitCode, CliError> {
+    let store = open_store(&args.place)?;
+    let contents = store.read_contents()?;
+    let alarm = &contents.find_alarm(&args.alarm)?.alarm;
+    let (mut experiment, versions) = find_versions(&store, &contents, alarm)?;
+    let words = bisect_words(args, &versions);
+    keep_cell(&mut experiment, &alarm.key.cell, &alarm.key.metric)?;
+    experiment.aa_arm = None;
+    experiment.baseline = 0;
+    experiment.observe.events.clear();
+    experiment.seed = draw_seed();
+    set_budget(&mut experiment, args.budget.as_deref(), args.max_blocks)?;
+    let cli = Cli::try_parse_from(words).map_err(CliError::internal)?;
+    let Command::Bisect(bisect) = cli.command else {
+        return Err(CliError::internal("the words are of bisect"));
+    };
+    let wanted = Wanted {
+        experiment: experiment.clone(),
+        source: None,
+        calibrations: BTreeMap::new(),
+    };
+    let silent = args.yes && args.answer.quiet;
+    agree_to_run(store.dir(), &wanted, args.yes, silent)?;
+    bisect_from(&bisect, Some(&experiment))
+}
+
+/// The scheduler of an alarm, with its commits before and since.
+struct Versions {
+    program: String,
+    repository: String,
+    good: String,
+    bad: String,
+}
+
+/// The experiment of the later run with the arm of the alarm alone, and the two commits.
+fn find_versions(
+    store: &Store,
+    contents: &Contents,
+    alarm: &Alarm,
+) -> Result<(Experiment, Versions), CliError> {
+    let id = shorten_hash(&alarm.id);
+    if alarm.turn == Turn::Better {
+        return Err(CliError::usage(
+            format!(
+                "alarm {id} became better, and a bisection looks for what made something worse"
+            ),
+            "`schedlab history show` names both versions",
+        ));
+    }
+    let runs = [&alarm.before, &alarm.first].map(|id| contents.find_run(id));
+    let [before, first] = runs;
+    let experiments = [before?, first?].map(|run| store.read_experiment(&run.experiment));
+    let [earlier, later] = experiments;
+    let (earlier, mut later) = (earlier?, later?);
+    let versions = [&earlier, &later].map(|of| find_revision(of, &alarm.key.arm));
+    let [Some((_, good)), Some((program, bad))] = versions else {
+        return Err(no_commits(alarm, contents));
+    };
+    if good.repository != bad.repository || good.commit == bad.commit {
+        return Err(no_commits(alarm, contents));
+    }
+    let arm = find_version(&later, &alarm.key.arm);
+    later.arms = arm.into_iter().collect();
+    let versions = Versions {
+        program,
+        repository: bad.repository,
+        good: good.commit,
+        bad: bad.commit,
+    };
+    Ok((later, versions))
+}
+
+/// Name of the scheduler of an arm, and the commit that it was built from.
+fn find_revision(experiment: &Experiment, arm: &str) -> Option<(String, Revision)> {
+    let mut arms = experiment.arms.iter();
+    let scheduler = arms.find(|known| known.name == arm)?.scheduler.as_ref()?;
+    let revision = scheduler.built_from.clone()?;
+    Some((scheduler.name().to_owned(), revision))
+}
+
+fn no_commits(alarm: &Alarm, contents: &Contents) -> CliError {
+    CliError::usage(
+        format!(
+            "alarm {} is not between two commits of one repository: {}",
+            shorten_hash(&alarm.id),
+            describe_cause(alarm, contents)
+        ),
+        "name an arm by its commit ('next:=scx_NAME@git:REPOSITORY#main'), or bisect by hand: schedlab bisect kernel \
+         --repository linux --good REVISION --bad REVISION",
+    )
+}
+
+fn bisect_words(args: &BisectHistoryArgs, versions: &Versions) -> Vec<String> {
+    let mut words: Vec<String> = ["schedlab", "bisect", &versions.program, "--repository"]
+        .map(str::to_owned)
+        .to_vec();
+    words.push(versions.repository.clone());
+    let ends = [("--good", &versions.good), ("--bad", &versions.bad)];
+    for (option, commit) in ends {
+        words.extend([option.to_owned(), commit.clone()]);
+    }
+    if let Some(dir) = &args.output {
+        words.extend(["--output".to_owned(), dir.display().to_string()]);
+    }
+    words.push(args.answer.format.option_word().to_owned());
+    words.extend(args.answer.quiet.then(|| "--quiet".to_owned()));
+    words.extend(args.wait.wait.then(|| "--wait".to_owned()));
+    words
+}

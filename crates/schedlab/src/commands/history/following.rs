@@ -1,0 +1,193 @@
+//! A run that adds itself to a history at its end: the alarms that it raises, and the confirmation of those that are open.
+
+use super::confirmation::{Answer, answer_alarm};
+use super::find_place;
+use crate::args::{ConfirmArgs, FollowArgs, PlaceArgs, StoreArgs, WaitArgs};
+use crate::exit::CliError;
+use crate::output::Plain;
+use history::words::{describe_alarm, describe_cause, shorten_hash};
+use history::{Added, Contents, Outcome, Run, Store, Tracked};
+use jiff::Timestamp;
+use report::format_count;
+use results::ResultSet;
+use std::path::{Path, PathBuf};
+
+/// Least share of the budget for which an alarm is worth a measurement.
+const LEAST_SHARE_NS: u64 = 20_000_000_000;
+
+/// Things that a run does with a history at its end.
+#[derive(Debug, Clone)]
+pub struct Follow {
+    /// Directory of the history; none for the usual one.
+    pub store: Option<PathBuf>,
+    /// Time for the confirmation of open alarms.
+    pub confirm_ns: Option<u64>,
+    /// What another run on this machine means.
+    pub wait: WaitArgs,
+}
+
+impl Follow {
+    /// From what was typed; none where nothing of a history was.
+    pub fn from_words(words: &FollowArgs, wait: WaitArgs) -> Result<Option<Follow>, CliError> {
+        let Some(store) = &words.history else {
+            return Ok(None);
+        };
+        let confirm = words.confirm.as_deref();
+        let confirm_ns = confirm.map(plan::parse_duration).transpose();
+        Ok(Some(Follow {
+            store: (!store.is_empty()).then(|| PathBuf::from(store)),
+            confirm_ns: confirm_ns.map_err(|e| CliError::usage(e, "write it as --confirm 30m"))?,
+            wait,
+        }))
+    }
+}
+
+/// Adds a run that this command has measured, and looks for alarms as the last look did. Gives the sentences for who did
+/// not watch.
+pub fn follow_run(dir: &Path, follow: &Follow) -> Result<Vec<String>, CliError> {
+    let results = ResultSet::read(dir)?;
+    let now = Timestamp::now();
+    let run = match Run::from_results(&results, now) {
+        Ok(run) => Run {
+            is_own: true,
+            ..run
+        },
+        Err(refusal) => {
+            return Ok(vec![format!(
+                "The history does not have the run: {refusal}."
+            )]);
+        }
+    };
+    let place = PlaceArgs {
+        store: follow.store.clone(),
+    };
+    let store = Store::make(&find_place(&place)?)?;
+    let added = store.add_run(&run, &results.experiment)?;
+    let look = store.read_contents()?.look;
+    let settings = look.map_or_else(Default::default, |look| look.settings);
+    let (found, contents) = store.look_for_alarms(settings, now)?;
+    let mut told = vec![addition_words(&run, &added, &contents)];
+    told.extend(found.alarms.iter().map(|alarm| {
+        let sentence = describe_alarm(alarm, &contents);
+        let cause = describe_cause(alarm, &contents);
+        format!(
+            "New alarm {}: {sentence}; {cause}.",
+            shorten_hash(&alarm.id)
+        )
+    }));
+    if let Some(budget_ns) = follow.confirm_ns {
+        told.extend(confirm_open(
+            &store,
+            &contents,
+            &run,
+            budget_ns,
+            follow.wait,
+        )?);
+    }
+    Ok(told)
+}
+
+fn addition_words(run: &Run, added: &Added, contents: &Contents) -> String {
+    let is_open = |known: &&Tracked| known.outcome == Outcome::Open;
+    let open = contents.alarms.iter().filter(is_open).count();
+    let what = match added {
+        Added::Known => "was there already",
+        Added::New { .. } | Added::Longer { .. } => "is added",
+    };
+    format!(
+        "The run {what} to the history as {}, which has {} and {}.",
+        shorten_hash(&run.id),
+        format_count(contents.runs.len(), "run"),
+        format_count(open, "open alarm")
+    )
+}
+
+/// Measures the open alarms of this machine, the newest first, each for an equal share of the time.
+fn confirm_open(
+    store: &Store,
+    contents: &Contents,
+    run: &Run,
+    budget_ns: u64,
+    wait: WaitArgs,
+) -> Result<Vec<String>, CliError> {
+    let open = contents
+        .alarms
+        .iter()
+        .filter(|known| known.outcome == Outcome::Open);
+    let (own, others): (Vec<&Tracked>, Vec<&Tracked>) =
+        open.rev().partition(|known| is_own(known, contents, run));
+    let mut told = Vec::new();
+    if !others.is_empty() {
+        told.push(format!(
+            "{} of another machine, or of runs that were added by hand, which nobody has agreed to measure again: \
+             schedlab history confirm.",
+            count_open(others.len())
+        ));
+    }
+    let most = usize::try_from(budget_ns / LEAST_SHARE_NS)
+        .unwrap_or(usize::MAX)
+        .max(1);
+    let measured = &own[..own.len().min(most)];
+    if measured.len() < own.len() {
+        told.push(format!(
+            "{} must wait for the next time.",
+            count_open(own.len() - measured.len())
+        ));
+    }
+    for known in measured {
+        let args = ConfirmArgs {
+            alarm: known.alarm.id.clone(),
+            budget: Some(load::units::written_duration(
+                budget_ns / measured.len() as u64,
+            )),
+            max_blocks: None,
+            output: None,
+            yes: true,
+            wait,
+            quiet: true,
+            store: StoreArgs {
+                place: PlaceArgs {
+                    store: Some(store.dir().to_owned()),
+                },
+                format: Plain::Text,
+            },
+        };
+        told.push(match answer_alarm(store, contents, known, &args) {
+            Ok(answer) => answer_words(known, &answer, contents),
+            Err(CliError::Interrupted) => return Err(CliError::Interrupted),
+            Err(error) => format!(
+                "Alarm {} could not be measured: {error}",
+                shorten_hash(&known.alarm.id)
+            ),
+        });
+    }
+    Ok(told)
+}
+
+fn count_open(count: usize) -> String {
+    match count {
+        1 => "1 open alarm is".to_owned(),
+        count => format!("{count} open alarms are"),
+    }
+}
+
+/// Was it measured by runs that this machine has added by itself?
+fn is_own(known: &Tracked, contents: &Contents, run: &Run) -> bool {
+    let alarm = &known.alarm;
+    let is_own = |id: &String| contents.find_run(id).is_ok_and(|run| run.is_own);
+    alarm.key.class == run.class && is_own(&alarm.before) && is_own(&alarm.first)
+}
+
+fn answer_words(known: &Tracked, answer: &Answer, contents: &Contents) -> String {
+    let id = shorten_hash(&known.alarm.id);
+    let sentence = describe_alarm(&known.alarm, contents);
+    match answer {
+        Answer::Ended(end) => {
+            let how = end.outcome.as_str();
+            format!("Alarm {id} is {how} ({sentence}): {}.", end.why)
+        }
+        Answer::Open { said, place } => {
+            format!("Alarm {id} stays open ({sentence}): {said}; see {place}.")
+        }
+    }
+}
