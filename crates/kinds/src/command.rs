@@ -56,7 +56,7 @@ const KEYS: &[KeyDef] = &[
          (JSONPath, RFC 9535) and `csv` (name of a column, or `#2`); further `unit`, to which the unit that \
          stands behind a figure is converted (in the group `u` of the regex, or right behind the \
          figure), `thousands` (the sign between groups of digits), `from` (`stdout`, \
-         `stderr` or a file), `after` and `until` (expressions of the lines around a section), `where` \
+         `stderr`, a file, or all files whose names have something in place of a `*`), `after` and `until` (expressions of the lines around a section), `where` \
          (what a row or a JSON value must say, by column or key) and `pick` (`only`, `first`, `last`, \
          `min`, `max`, `sum`, `mean` or a percentile such as `p99`), `scale` (`ratio`, or `difference` for \
          figures that may be 0 or below it) and \

@@ -11,14 +11,18 @@ const QUOTED_LINES: usize = 5;
 /// A program that is larger is not looked into.
 const LARGEST_PROGRAM: u64 = 64 << 20;
 
-/// Debian packages of programs that servers are often started by.
-const PACKAGES: [(&str, &str); 6] = [
+/// Debian packages of programs that servers are often started by, or that ask databases.
+const PACKAGES: [(&str, &str); 10] = [
     ("busybox", "busybox-static"),
     ("java", "default-jre-headless"),
     ("javac", "default-jdk-headless"),
     ("mvn", "maven"),
     ("node", "nodejs"),
+    ("pgbench", "postgresql"),
     ("python3", "python3"),
+    ("redis-benchmark", "redis-server"),
+    ("redis-server", "redis-server"),
+    ("sqlite3", "sqlite3"),
 ];
 
 /// Remedy for a program that is not there, with its package where that is known.

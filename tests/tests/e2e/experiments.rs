@@ -5,10 +5,9 @@ use tests::{Bench, alone, expect_code, stdout};
 
 fn shipped() -> Vec<PathBuf> {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../experiments");
-    let entries = [dir.clone(), dir.join("programs"), dir.join("known")].map(std::fs::read_dir);
-    let entries = entries
-        .into_iter()
-        .flat_map(|dir| dir.expect("experiments are shipped"));
+    let folders = ["programs", "known", "databases"].map(|name| dir.join(name));
+    let folders = [dir].into_iter().chain(folders).map(std::fs::read_dir);
+    let entries = folders.flat_map(|dir| dir.expect("experiments are shipped"));
     let mut files: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
     files.retain(|f| f.extension().is_some_and(|e| e == "toml"));
     files.sort();

@@ -15,6 +15,7 @@ mod ci;
 mod confinement;
 mod conformance;
 mod daemons;
+mod databases;
 mod doctor;
 mod documentation;
 mod events;

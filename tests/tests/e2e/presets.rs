@@ -5,7 +5,7 @@
 
 use model::TrialState;
 use results::ResultSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tests::{Bench, beside_others, expect_code, skipped, with_lock_of_runs};
 
 /// One file: the program that it needs, what makes it short, and the metrics that must come out.
@@ -107,9 +107,13 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../experiments/programs")
 }
 
-/// The text of a shipped file with all of the changes and one block.
 fn shortened(file: &str, changes: &[(&str, &str)]) -> String {
-    let path = directory().join(format!("{file}.toml"));
+    shorten(&directory(), file, changes)
+}
+
+/// The text of a shipped file with all of the changes and one block.
+pub fn shorten(directory: &Path, file: &str, changes: &[(&str, &str)]) -> String {
+    let path = directory.join(format!("{file}.toml"));
     let mut text = std::fs::read_to_string(&path).unwrap();
     let one_block = ("[stop]", "[stop]\nmin-blocks = 1\nmax-blocks = 1");
     for (from, to) in changes.iter().chain([&one_block]) {
@@ -119,11 +123,16 @@ fn shortened(file: &str, changes: &[(&str, &str)]) -> String {
     text
 }
 
-/// Results of the one block, all of whose trials count.
 fn measured(name: &str, text: &str) -> ResultSet {
+    measure(name, text, &[])
+}
+
+/// Results of the one block, all of whose trials count.
+pub fn measure(name: &str, text: &str, options: &[&str]) -> ResultSet {
     let bench = Bench::default();
     let file = bench.file(&format!("{name}.toml"), text);
-    expect_code(&bench.run(&["run", &file, "-o", "out"]), 0);
+    let command = [&["run", &file, "-o", "out"], options].concat();
+    expect_code(&bench.run(&command), 0);
     let results = ResultSet::read(&bench.path("out")).unwrap();
     for stored in &results.trials {
         let state = &stored.trial.result.state;
@@ -158,25 +167,28 @@ fn expect_figures<'a>(presets: impl Iterator<Item = &'a Preset>) {
             continue;
         }
         let results = measured(file, &shortened(file, preset.shorter));
-        for (workload, metric, unit) in preset.metrics {
-            let of_workload = results.trials.iter().map(|stored| &stored.trial);
-            let of_workload = of_workload.filter(|t| t.cell.split(' ').next() == Some(workload));
-            let figures: Vec<_> = of_workload
-                .flat_map(|trial| &trial.result.metrics)
-                .filter(|figure| figure.metric == *metric)
-                .collect();
-            assert_eq!(
-                figures.len(),
-                2,
-                "{file}: {metric} of {workload}, an arm each"
-            );
-            for figure in figures {
-                assert_eq!(figure.unit, *unit, "{file}: {figure:?}");
-                // A period that is missed on a busy machine has a negative slack.
-                let is_sane = figure.value > 0.0 || *metric == "slack_mean";
-                assert!(is_sane && figure.value.is_finite(), "{file}: {figure:?}");
-            }
+        for row in preset.metrics {
+            expect_metric(file, &results, 2, row);
         }
+    }
+}
+
+/// Each of so many arms has a figure of this workload, metric and unit.
+pub fn expect_metric(file: &str, results: &ResultSet, arms: usize, row: &(&str, &str, &str)) {
+    let (workload, metric, unit) = row;
+    let of_workload = results.trials.iter().map(|stored| &stored.trial);
+    let of_workload = of_workload.filter(|t| t.cell.split(' ').next() == Some(workload));
+    let figures: Vec<_> = of_workload
+        .flat_map(|trial| &trial.result.metrics)
+        .filter(|figure| figure.metric == *metric)
+        .collect();
+    let found = figures.len();
+    assert_eq!(found, arms, "{file}: {metric} of {workload}, an arm each");
+    for figure in figures {
+        assert_eq!(figure.unit, *unit, "{file}: {figure:?}");
+        // A period that is missed on a busy machine has a negative slack.
+        let is_sane = figure.value > 0.0 || *metric == "slack_mean";
+        assert!(is_sane && figure.value.is_finite(), "{file}: {figure:?}");
     }
 }
 

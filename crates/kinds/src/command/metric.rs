@@ -277,6 +277,9 @@ impl OwnMetric {
                 "the metric `{name}` is in a part of the output, which lines that are read as they \
                  come do not have"
             )),
+            (_, Source::File(path), _) if path.contains('*') => Some(format!(
+                "the metric `{name}` is in several files, of which one is followed as it grows"
+            )),
             (Find::Json(_) | Find::Yaml(_), ..) => Some(format!(
                 "the metric `{name}` is not in lines that the program prints as it goes, which \
                  takes a regex, or a column of CSV"
