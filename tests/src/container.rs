@@ -3,6 +3,7 @@
 
 use crate::{Bench, skipped, stdout};
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -48,16 +49,7 @@ impl Container {
     /// Starts one with these options of `podman run` and this command. Its files are in this bench. Limits
     /// are given since Podman raises them otherwise, which needs CAP_SYS_RESOURCE.
     pub fn start(bench: &Bench, options: &[&str], command: &[&str]) -> Self {
-        let root = bench.path("root");
-        for directory in ["bin", "proc", "sys", "dev", "tmp", "run", "etc", "lab"] {
-            std::fs::create_dir_all(root.join(directory)).expect("a directory");
-        }
-        std::fs::copy(BUSYBOX, root.join("bin/busybox")).expect("a static busybox");
-        let applets = Command::new(BUSYBOX).arg("--list").output();
-        for applet in stdout(&applets.expect("busybox")).lines() {
-            // It has itself in its list.
-            let _ = symlink("busybox", root.join("bin").join(applet));
-        }
+        let root = make_root(bench);
         let mounts = bench.path("mounts");
         std::fs::create_dir(&mounts).expect("a directory");
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -103,6 +95,62 @@ impl Drop for Container {
     fn drop(&mut self) {
         let _ = podman(&["rm", "--force", "--time=0", &self.name]);
     }
+}
+
+/// The files of a system that has busybox and nothing else.
+fn make_root(bench: &Bench) -> PathBuf {
+    let root = bench.path("root");
+    for directory in ["bin", "proc", "sys", "dev", "tmp", "run", "etc", "lab"] {
+        std::fs::create_dir_all(root.join(directory)).expect("a directory");
+    }
+    std::fs::copy(BUSYBOX, root.join("bin/busybox")).expect("a static busybox");
+    let applets = Command::new(BUSYBOX).arg("--list").output();
+    for applet in stdout(&applets.expect("busybox")).lines() {
+        // It has itself in its list.
+        let _ = symlink("busybox", root.join("bin").join(applet));
+    }
+    root
+}
+
+/// An image of busybox that Podman has until this is dropped.
+#[derive(Debug)]
+pub struct Image {
+    /// Its name.
+    pub name: String,
+}
+
+impl Image {
+    /// Makes one. Its files are in this bench.
+    pub fn make(bench: &Bench) -> Self {
+        let (root, tar) = (make_root(bench), bench.path("root.tar"));
+        let mut command = Command::new("tar");
+        let packed = command.arg("-cf").arg(&tar).arg("-C").arg(&root).arg(".");
+        assert!(packed.status().expect("tar").success());
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("localhost/lab-{}-{number}:1", std::process::id());
+        let imported = podman(&["import", &tar.display().to_string(), &name]);
+        assert!(imported.status.success(), "{imported:?}");
+        Image { name }
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = podman(&["rmi", "--force", &self.name]);
+    }
+}
+
+/// Names of the containers that Podman has, running or not, which schedlab made.
+pub fn own_containers() -> Vec<String> {
+    let listed = podman(&["ps", "--all", "--format", "{{.Names}}"]);
+    let names = stdout(&listed)
+        .lines()
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
+    names
+        .into_iter()
+        .filter(|name| name.starts_with("schedlab-"))
+        .collect()
 }
 
 fn podman(args: &[&str]) -> Output {

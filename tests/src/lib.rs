@@ -11,7 +11,7 @@ mod sshd;
 mod terminal;
 mod turn;
 
-pub use container::Container;
+pub use container::{Container, Image, own_containers};
 pub use disk::SmallDisk;
 pub use machine::Machine;
 pub use slurm::Cluster;

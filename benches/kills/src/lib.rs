@@ -111,6 +111,14 @@ pub struct Campaign {
     pub tally: Tally,
 }
 
+/// The machine as far as trials of the mechanism change it.
+fn machine_now(mechanism: Mechanism) -> Machine {
+    match mechanism {
+        Mechanism::Containers => Machine::now(false).with_containers(tests::own_containers()),
+        _ => Machine::now(mechanism.turns_knobs()),
+    }
+}
+
 impl Campaign {
     /// A campaign with its own state directory, or why there can be none here.
     pub fn new(mechanism: Mechanism, seed: u64) -> Result<Self, String> {
@@ -125,7 +133,7 @@ impl Campaign {
             mechanism,
             bench,
             prepared,
-            before: Machine::now(mechanism.turns_knobs()),
+            before: machine_now(mechanism),
             random: ChaCha8Rng::seed_from_u64(seed),
             runs: 0,
             seen: BTreeMap::new(),
@@ -237,7 +245,7 @@ impl Campaign {
     }
 
     fn machine(&self) -> Machine {
-        Machine::now(self.mechanism.turns_knobs())
+        machine_now(self.mechanism)
     }
 
     /// Until nothing is left, or the limit.

@@ -31,6 +31,13 @@ impl Machine {
         }
     }
 
+    /// The same with containers, each of which has its group.
+    pub(crate) fn with_containers(mut self, names: Vec<String>) -> Self {
+        let named = names.iter().map(|name| Path::new("container").join(name));
+        self.cgroups.extend(named);
+        self
+    }
+
     /// What of it is not as before.
     pub(crate) fn unlike(&self, before: &Self) -> Unlike {
         let changed = before.knobs.iter();

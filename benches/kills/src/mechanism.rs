@@ -4,10 +4,44 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use tests::{Bench, SmallDisk, Sshd, is_root, sched_program};
+use tests::{Bench, Image, SmallDisk, Sshd, is_root, sched_program};
 
 /// A knob that a locked-down kernel lets root write, with no effect on what runs.
 const KNOB: &str = "/proc/sys/kernel/sched_rr_timeslice_ms";
+
+/// A service in a container. Podman raises limits unless they are given, which needs CAP_SYS_RESOURCE.
+const CONTAINER: &str = r#"[[workload.service]]
+name = "web"
+image = "IMAGE"
+options = ["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"]
+command = ["httpd", "-f", "-p", "127.0.0.1:{port}", "-h", "{folder}"]
+ports = ["http"]
+files = { "index.html" = "ready" }
+stop-limit = "100ms"
+"#;
+
+const XEN: &str = r#"[target]
+kind = "xen"
+accel = "tcg"
+memory = "2G"
+[[arm]]
+name = "credit2"
+hypervisor-scheduler = "credit2"
+[[arm]]
+name = "cpu 1"
+hypervisor-scheduler = { scheduler = "credit2", cpus = "1" }
+[[workload]]
+kind = "burnwait"
+workers = "guests"
+loads = [1]
+duration = "3s"
+warmup = "2s"
+interval = "1s"
+time-limit = "20m"
+[[workload.set]]
+name = "one"
+events = ["500 10us"]
+"#;
 
 /// Changes and processes of a trial that a kill could leave behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +62,8 @@ pub enum Mechanism {
     Cgroups,
     /// A server that writes over its own environment.
     Services,
+    /// A service in a container of Podman.
+    Containers,
     /// A workload that leaves no room for the journal.
     FullDisk,
     /// A sched_ext scheduler in a guest with its own kernel; a policy where none is built.
@@ -50,6 +86,7 @@ pub(crate) struct Prepared {
     /// Where its processes are known by, besides the bench's own.
     pub(crate) directories: Vec<PathBuf>,
     _sshd: Option<Sshd>,
+    _image: Option<Image>,
 }
 
 impl Prepared {
@@ -74,7 +111,7 @@ impl Mechanism {
     }
 
     /// All mechanisms, in the order in which they are tried.
-    pub const ALL: [Mechanism; 11] = [
+    pub const ALL: [Mechanism; 12] = [
         Mechanism::Policy,
         Mechanism::Tunables,
         Mechanism::Turns,
@@ -83,6 +120,7 @@ impl Mechanism {
         Mechanism::Bisection,
         Mechanism::Cgroups,
         Mechanism::Services,
+        Mechanism::Containers,
         Mechanism::FullDisk,
         Mechanism::Guest,
         Mechanism::Xen,
@@ -99,6 +137,7 @@ impl Mechanism {
             Mechanism::Bisection => "bisection",
             Mechanism::Cgroups => "cgroups",
             Mechanism::Services => "services",
+            Mechanism::Containers => "containers",
             Mechanism::FullDisk => "full-disk",
             Mechanism::Guest => "guest",
             Mechanism::Xen => "xen",
@@ -112,6 +151,7 @@ impl Mechanism {
             Mechanism::Xen => 0..120_000,
             Mechanism::Cgroups | Mechanism::Services | Mechanism::Ssh => 0..600,
             Mechanism::Turns => 0..1500,
+            Mechanism::Containers => 0..3000,
             Mechanism::Bisection => 0..4000,
             _ => 0..300,
         };
@@ -136,6 +176,7 @@ impl Mechanism {
             }
             Mechanism::Cgroups => server("memcached"),
             Mechanism::Services => server("nginx"),
+            Mechanism::Containers => server("podman"),
             Mechanism::FullDisk | Mechanism::Deadline => None,
             Mechanism::Guest | Mechanism::Xen => server("qemu-system-x86_64"),
         }
@@ -154,6 +195,7 @@ impl Mechanism {
             Mechanism::Ssh => Some(Sshd::start().ok_or("sshd is not installed")?),
             _ => None,
         };
+        let image = (self == Mechanism::Containers).then(|| Image::make(bench));
         if self == Mechanism::Bisection {
             with_a_slower_program(bench)?;
         }
@@ -161,7 +203,8 @@ impl Mechanism {
         let blocks = self.blocks();
         let stop = format!("[stop]\nmin-blocks = {blocks}\nmax-blocks = {blocks}\n");
         let target = sshd.as_ref().map(Sshd::target).unwrap_or_default();
-        let text = target + &self.text(fill.as_deref());
+        let of_image = image.as_ref().map_or("", |image| &image.name);
+        let text = target + &self.text(fill.as_deref()).replace("IMAGE", of_image);
         let text = match self {
             // It has a budget in place of blocks.
             Mechanism::Bisection => text,
@@ -182,12 +225,13 @@ impl Mechanism {
             directories: far.collect(),
             _disk: disk,
             _sshd: sshd,
+            _image: image,
         })
     }
 
     fn blocks(self) -> u32 {
         match self {
-            Mechanism::Guest => 3,
+            Mechanism::Guest | Mechanism::Containers => 3,
             Mechanism::Turns => 5,
             Mechanism::Xen => 2,
             _ => 25,
@@ -227,6 +271,9 @@ impl Mechanism {
             Mechanism::Services => format!(
                 "{plain}{batch}to = \"server\"\n{http}[workload.server]\nkind = \"nginx\"\n"
             ),
+            Mechanism::Containers => {
+                format!("{plain}{batch}to = \"server\"\n{http}{CONTAINER}")
+            }
             Mechanism::FullDisk => {
                 let fill = fill.expect("a mechanism with a disk").display();
                 // All of the disk, until the end of the trial.
@@ -247,14 +294,7 @@ impl Mechanism {
                      memory = \"1G\"\n{plain}{change}{sleep}"
                 )
             }
-            Mechanism::Xen => "[target]\nkind = \"xen\"\naccel = \"tcg\"\nmemory = \"2G\"\n\
-                 [[arm]]\nname = \"credit2\"\nhypervisor-scheduler = \"credit2\"\n\
-                 [[arm]]\nname = \"cpu 1\"\n\
-                 hypervisor-scheduler = { scheduler = \"credit2\", cpus = \"1\" }\n\
-                 [[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nloads = [1]\n\
-                 duration = \"3s\"\nwarmup = \"2s\"\ninterval = \"1s\"\ntime-limit = \"20m\"\n\
-                 [[workload.set]]\nname = \"one\"\nevents = [\"500 10us\"]\n"
-                .to_owned(),
+            Mechanism::Xen => XEN.to_owned(),
         }
     }
 }

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Beginning of the names of all our groups.
-const PREFIX: &str = "schedlab-";
+pub(crate) const PREFIX: &str = "schedlab-";
 /// A process that is just running its program has no environment for a moment.
 const ENVIRONMENT_TRIES: u32 = 20;
 

@@ -13,6 +13,7 @@ mod calibrate;
 mod cgroup;
 mod check;
 mod collectors;
+mod container;
 mod context;
 mod counters;
 mod daemon;

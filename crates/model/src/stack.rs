@@ -13,8 +13,11 @@ use std::collections::BTreeMap;
 pub struct Service {
     /// Unique in the workload.
     pub name: String,
-    /// Program and arguments.
+    /// Program and arguments; in a container, the words that follow its image, perhaps none.
     pub argv: Vec<String>,
+    /// Container that it runs in; `None`: it is a process of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Container>,
     /// Variables beside those that schedlab has.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
@@ -51,6 +54,26 @@ pub struct Service {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keep: Vec<String>,
 }
+
+/// A container that a service runs in, made anew for each trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// Image that its engine has.
+    pub image: String,
+    /// Engine, by the name of its command; `None`: the first of those known that is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// Options of the engine's `create`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// Ports that the program listens on in a network of its own, by the names of those of the service. Without
+    /// any it has the network of the machine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ports: BTreeMap<String, u16>,
+}
+
+/// Commands of the engines that are known, the first of which that is there is taken.
+pub const ENGINES: [&str; 2] = ["podman", "docker"];
 
 /// When a service counts as ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,12 +120,14 @@ pub enum StopSignal {
 pub const PORT: &str = "port";
 /// The name of a service's folder in braces.
 pub const FOLDER: &str = "folder";
+/// The name in braces of the container of a service.
+pub const CONTAINER: &str = "container";
 /// The name of the load's folder among those of the services.
 pub const LOAD: &str = "load";
 
 /// All that may stand in braces for `service`, without the braces: `port`, `port.NAME` and
 /// `folder` of its own, and of each service `SERVICE.port`, `SERVICE.port.NAME` and
-/// `SERVICE.folder`. `service` is `None` for the load, which has a folder and no port.
+/// `SERVICE.folder`; of one in a container also `container`. `service` is `None` for the load, which has a folder and no port.
 pub fn known_names<'a>(
     services: &'a [Service],
     service: Option<&str>,
@@ -116,6 +141,10 @@ pub fn known_names<'a>(
         prefixes.extend((service == Some(&other.name)).then(String::new));
         for prefix in prefixes {
             names.insert(format!("{prefix}{FOLDER}"), Named::Folder(&other.name));
+            if other.container.is_some() {
+                let named = Named::Container(&other.name);
+                names.insert(format!("{prefix}{CONTAINER}"), named);
+            }
             for (index, port) in other.ports.iter().enumerate() {
                 let named = Named::Port(&other.name, port);
                 names.insert(format!("{prefix}{PORT}.{port}"), named);
@@ -133,6 +162,8 @@ pub fn known_names<'a>(
 pub enum Named<'a> {
     /// The folder of this service.
     Folder(&'a str),
+    /// The container of this service.
+    Container(&'a str),
     /// A port of this service, by its name.
     Port(&'a str, &'a str),
 }
@@ -217,6 +248,7 @@ mod tests {
         Service {
             name: name.to_owned(),
             argv: vec!["true".to_owned()],
+            container: None,
             environment: BTreeMap::new(),
             directory: None,
             files: BTreeMap::new(),

@@ -6,7 +6,7 @@ use crate::placement::{check_placement, read_role};
 use crate::table::Value;
 use load::units::Duration;
 use model::check::check_argv;
-use model::stack::{self, FOLDER, LOAD, PORT, find_placeholders};
+use model::stack::{self, CONTAINER, Container, ENGINES, FOLDER, LOAD, PORT, find_placeholders};
 use model::{Ready, Service, StopSignal};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +33,10 @@ pub(crate) struct FileReady {
 pub(crate) struct FileService {
     name: String,
     command: Option<Vec<String>>,
+    image: Option<String>,
+    engine: Option<String>,
+    options: Option<Vec<String>>,
+    container_ports: Option<BTreeMap<String, u16>>,
     env: Option<BTreeMap<String, String>>,
     directory: Option<String>,
     files: Option<BTreeMap<String, String>>,
@@ -63,10 +67,15 @@ pub(crate) fn services(files: Vec<Value>) -> Result<Vec<Service>, PlanError> {
 }
 
 fn read(value: Value) -> Result<Service, PlanError> {
-    let (placement, (), file): (_, _, FileService) = read_role(value, |_| ())?;
+    let (placement, (), mut file): (_, _, FileService) = read_role(value, |_| ())?;
+    let container = container(&mut file)?;
     Ok(Service {
         placement,
-        argv: argv(file.command, &file.name)?,
+        argv: match &container {
+            Some(_) => file.command.unwrap_or_default(),
+            None => argv(file.command, &file.name)?,
+        },
+        container,
         name: file.name,
         environment: file.env.unwrap_or_default(),
         directory: file.directory,
@@ -91,6 +100,32 @@ fn argv(command: Option<Vec<String>>, service: &str) -> Result<Vec<String>, Plan
                 .about_key("command"),
         ),
     }
+}
+
+/// The container of a service that has an image.
+fn container(file: &mut FileService) -> Result<Option<Container>, PlanError> {
+    let Some(image) = file.image.take() else {
+        let keys = [
+            ("engine", file.engine.is_some()),
+            ("options", file.options.is_some()),
+            ("container-ports", file.container_ports.is_some()),
+        ];
+        return match keys.into_iter().find(|(_, is_there)| *is_there) {
+            None => Ok(None),
+            Some((key, _)) => Err(PlanError::new(format!(
+                "`{key}` is of a container, and the service `{}` has no image",
+                file.name
+            ))
+            .with_help("image = \"localhost/shop:1\"")
+            .about_key(key)),
+        };
+    };
+    Ok(Some(Container {
+        image,
+        engine: file.engine.take(),
+        options: file.options.take().unwrap_or_default(),
+        ports: file.container_ports.take().unwrap_or_default(),
+    }))
 }
 
 fn readiness(file: Option<FileReady>) -> Result<Ready, PlanError> {
@@ -132,18 +167,19 @@ fn check_service(services: &[Service], index: usize) -> Result<(), PlanError> {
     check_keep(&service.keep)?;
     check_environment(service).map_err(|e| e.about_key("env"))?;
     check_ready(service).map_err(|e| e.about_key("ready"))?;
+    check_container(service)?;
     check_words(services, service)
 }
 
 /// Lower-case letters, digits and dashes: it becomes the name of a folder and of a log.
 fn check_name(what: &str, name: &str) -> Result<(), PlanError> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_taken = [PORT, FOLDER, LOAD, "server"].contains(&name);
+    let is_taken = [PORT, FOLDER, CONTAINER, LOAD, "server"].contains(&name);
     if (1..=40).contains(&name.len()) && name.chars().all(fits) && !is_taken {
         return Ok(());
     }
     Err(PlanError::new(format!("`{name}` is no name for {what}")).with_help(
-        "use lower-case letters, digits and dashes, at most 40, but not `port`, `folder`, `load` or `server`",
+        "use lower-case letters, digits and dashes, at most 40, but not `port`, `folder`, `container`, `load` or `server`",
     ))
 }
 
@@ -223,6 +259,63 @@ fn check_ready(service: &Service) -> Result<(), PlanError> {
     }
 }
 
+/// Options that the engine gets from schedlab, which would not find the container again.
+const OWN_OPTIONS: [&str; 4] = ["--name", "--detach", "-d", "--rm"];
+
+fn check_container(service: &Service) -> Result<(), PlanError> {
+    let Some(container) = &service.container else {
+        return Ok(());
+    };
+    check_image(&container.image).map_err(|e| e.about_key("image"))?;
+    check_engine(container)?;
+    let mut ports = container.ports.keys();
+    if let Some(unknown) = ports.find(|port| !service.ports.contains(port)) {
+        return Err(PlanError::new(format!("`{unknown}` is none of its ports"))
+            .with_help("ports = [\"http\"] and container-ports = { http = 80 }")
+            .about_key("container-ports"));
+    }
+    match service.placement.memory_node {
+        None => Ok(()),
+        Some(node) => Err(
+            PlanError::new("the engine says where the memory of a container is")
+                .with_help(format!("options = [\"--cpuset-mems={node}\"]"))
+                .about_key("memory-node"),
+        ),
+    }
+}
+
+fn check_image(image: &str) -> Result<(), PlanError> {
+    let is_shown = image.chars().all(|c| c.is_ascii_graphic());
+    match is_shown && !image.is_empty() && !image.starts_with('-') {
+        true => Ok(()),
+        false => Err(PlanError::new(format!("`{image}` is no name of an image"))
+            .with_help("image = \"localhost/shop:1\"")),
+    }
+}
+
+/// The engine is known, and its options are not those that it gets from schedlab.
+fn check_engine(container: &Container) -> Result<(), PlanError> {
+    let engine = container.engine.as_deref();
+    if let Some(other) = engine.filter(|name| !ENGINES.contains(name)) {
+        let known = ENGINES.map(|engine| format!("engine = \"{engine}\""));
+        return Err(
+            PlanError::new(format!("`{other}` is no engine that schedlab knows"))
+                .with_help(known.join(", or "))
+                .about_key("engine"),
+        );
+    }
+    let is_own =
+        |option: &&String| OWN_OPTIONS.contains(&option.split('=').next().unwrap_or_default());
+    match container.options.iter().find(is_own) {
+        None => Ok(()),
+        Some(own) => Err(
+            PlanError::new(format!("`{own}` is given by schedlab itself"))
+                .with_help("leave it out; `{container}` is the name in other texts")
+                .about_key("options"),
+        ),
+    }
+}
+
 /// Commands can be started, and what they have in braces is known.
 fn check_words(services: &[Service], service: &Service) -> Result<(), PlanError> {
     let known = stack::known_names(services, Some(&service.name));
@@ -230,7 +323,13 @@ fn check_words(services: &[Service], service: &Service) -> Result<(), PlanError>
         check_argv(key, argv)?;
         check_braces(&known, argv).map_err(|e| e.about_key(key))
     };
-    check("command", &service.argv)?;
+    match &service.container {
+        Some(container) => {
+            check_braces(&known, &service.argv).map_err(|e| e.about_key("command"))?;
+            check_braces(&known, &container.options).map_err(|e| e.about_key("options"))?;
+        }
+        None => check("command", &service.argv)?,
+    }
     if let Ready::Command { argv } = &service.ready {
         check("ready", argv)?;
     }

@@ -130,6 +130,64 @@ fn what_is_wrong_is_said_with_its_place() {
     }
 }
 
+/// The service `api` as a container with these further keys.
+fn in_container(keys: &str) -> String {
+    let command = "command = [\"api\", \"--port={port}\", \"--broker=127.0.0.1:{broker.port}\"]";
+    assert!(STACK.contains(command));
+    STACK.replace(command, keys)
+}
+
+#[test]
+fn a_service_with_an_image_is_a_container_that_needs_no_command() {
+    let text = in_container(
+        "image = \"localhost/api:1\"\noptions = [\"--label={container}\"]\n\
+         container-ports = { http = 80 }",
+    );
+    let experiment = parse_experiment("x.toml", &text).unwrap();
+    let api = &experiment.workloads[0].services[1];
+    let container = api.container.as_ref().unwrap();
+    assert_eq!(
+        (api.argv.len(), container.image.as_str()),
+        (0, "localhost/api:1")
+    );
+    assert_eq!((container.ports["http"], &container.engine), (80, &None));
+}
+
+#[test]
+fn what_no_container_could_be_is_said() {
+    for (keys, why) in [
+        ("engine = \"podman\"", "`engine` is of a container"),
+        ("options = []", "`options` is of a container"),
+        ("image = \"-v\"", "`-v` is no name of an image"),
+        ("image = \"a b\"", "`a b` is no name of an image"),
+        (
+            "image = \"a\"\nengine = \"rkt\"",
+            "`rkt` is no engine that schedlab knows",
+        ),
+        (
+            "image = \"a\"\noptions = [\"--name=x\"]",
+            "`--name=x` is given by schedlab itself",
+        ),
+        (
+            "image = \"a\"\ncontainer-ports = { web = 80 }",
+            "`web` is none of its ports",
+        ),
+        (
+            "image = \"a\"\nmemory-node = 0",
+            "the engine says where the memory",
+        ),
+        (
+            "image = \"a\"\ncommand = [\"{prot}\"]",
+            "`{prot}` stands for nothing",
+        ),
+    ] {
+        let error = parse_experiment("x.toml", &in_container(keys))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(why), "{keys}: {error}");
+    }
+}
+
 const FILES: &str = r#"
 [[arm]]
 name = "default"

@@ -10,6 +10,7 @@ use doors::started::Agreed;
 use load::Chosen;
 use load::roles::{ANTAGONISTS, Readiness, SERVERS};
 use model::printable::one_line;
+use model::stack::Container;
 use model::{
     Antagonist, Arm, Calibration, Kind, Piloted, Placement, Ready, Server, Service, TargetSpec,
     Workload, format_duration_ns, format_rate,
@@ -197,7 +198,11 @@ impl Shown {
         for argv in &service.before_start {
             self.entry(2, &format!("before {}", service.name), &command_line(argv));
         }
-        let text = command_line(&service.argv) + &placed(&service.placement);
+        let command = match &service.container {
+            Some(container) => in_container(container, &service.argv),
+            None => command_line(&service.argv),
+        };
+        let text = command + &placed(&service.placement);
         self.entry(2, &format!("service {}", service.name), &text);
         let variables = service.environment.iter();
         let more = variables.map(|(name, value)| ("with".to_owned(), format!("{name}={value}")));
@@ -220,6 +225,16 @@ impl Shown {
         let text = started(&antagonist.program, command);
         let what = format!("beside it, {}", antagonist.name);
         self.entry(2, &what, &(text + &placed(&antagonist.placement)));
+    }
+}
+
+/// A service in a container, with the options of its engine.
+fn in_container(container: &Container, argv: &[String]) -> String {
+    let image = std::slice::from_ref(&container.image);
+    let words = command_line(&[container.options.as_slice(), image, argv].concat());
+    match &container.engine {
+        Some(engine) => format!("a container by {engine}: {words}"),
+        None => format!("a container: {words}"),
     }
 }
 

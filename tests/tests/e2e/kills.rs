@@ -104,6 +104,12 @@ fn kills_leave_no_server() {
 }
 
 #[test]
+#[ignore = "takes minutes: make test-long ROWS=containers"]
+fn kills_leave_no_container() {
+    nothing_is_lost_or_left(Mechanism::Containers, &Victim::EACH);
+}
+
+#[test]
 fn kills_on_a_full_disk_leave_no_knob_turned() {
     some_lose_and_leave_nothing(Mechanism::FullDisk);
 }

@@ -14,6 +14,7 @@ mod certify;
 mod ci;
 mod confinement;
 mod conformance;
+mod containers;
 mod daemons;
 mod databases;
 mod doctor;

@@ -2,6 +2,7 @@
 
 use super::Restored;
 use crate::cgroup;
+use crate::container;
 use crate::daemon::threads::Before;
 use crate::files;
 use crate::kernel_file;
@@ -51,6 +52,13 @@ pub enum Undo {
     RemoveFolder {
         /// Path of the folder.
         path: PathBuf,
+    },
+    /// Remove a container that schedlab made, with its processes.
+    RemoveContainer {
+        /// Command of its engine.
+        engine: String,
+        /// Name of the container.
+        name: String,
     },
     /// Destroy all guests of Xen whose names begin so.
     DestroyGuests {
@@ -156,6 +164,7 @@ impl Entry {
             | Undo::PutBackThreads(_)
             | Undo::RemoveFolder { .. }
             | Undo::RemoveRing { .. }
+            | Undo::RemoveContainer { .. }
             | Undo::DestroyGuests { .. }
             | Undo::PutBackPool { .. }
             | Undo::PutBackParameters { .. } => Vec::new(),
@@ -201,6 +210,12 @@ impl Entry {
                 Ok(())
             }
             Undo::RemoveRing { name } => remove_ring(name),
+            Undo::RemoveContainer { engine, name } => {
+                let was_there = container::remove_container(engine, name)?;
+                let removed = was_there.then(|| format!("container {name}"));
+                restored.removed.extend(removed);
+                Ok(())
+            }
             Undo::DestroyGuests { prefix } => {
                 let names = destroy_guests(prefix)?.into_iter();
                 let guests = names.map(|name| format!("guest {name} of Xen"));

@@ -212,9 +212,11 @@ impl Cgroup {
     }
 
     fn has(&self, pid: Pid) -> bool {
-        let members = collect::read_trimmed(&self.path.join("cgroup.procs"));
-        let members = members.unwrap_or_default();
-        members.lines().any(|line| line.parse() == Ok(pid))
+        // Some engines put the processes of a container into a group below that of the container.
+        let groups = collect::cgroup::with_groups_below(&self.path).into_iter();
+        let lists = groups.filter_map(|path| collect::read_trimmed(&path.join("cgroup.procs")));
+        let mut lists = lists.map(|list| list.lines().any(|line| line.parse() == Ok(pid)));
+        lists.any(|is_there| is_there)
     }
 
     /// The quota of the group as the kernel has it; `None` if the process is not in it. A

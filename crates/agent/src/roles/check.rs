@@ -3,6 +3,7 @@
 use super::cgroup;
 use super::server;
 use super::{SERVER, placement, stack};
+use crate::container::{self, engine_of};
 use crate::network::OwnNetwork;
 use load::roles::{ANTAGONISTS, SERVERS};
 use model::{Placement, Problem, Role, Service};
@@ -106,6 +107,7 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
         roles.push((SERVER.to_owned(), first(command), &server.placement));
     }
     for service in &workload.services {
+        problems.extend(no_image(workload, service));
         let programs = stack::programs(service).into_iter().map(str::to_owned);
         let name = format!("service {}", service.name);
         roles.push((name, programs.collect(), &service.placement));
@@ -136,6 +138,20 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
         }));
     }
     problems
+}
+
+/// The problem of a service whose container cannot be made; a missing engine is told with other programs.
+fn no_image(workload: &model::Workload, service: &Service) -> Option<Problem> {
+    // A command before the start may make the image.
+    let container = service.container.as_ref()?;
+    let container = Some(container).filter(|_| service.before_start.is_empty())?;
+    which::which(engine_of(container)).ok()?;
+    let (what, remedy) = container::find_obstacle(container)?;
+    Some(Problem {
+        object: format!("workload {}, service {}", workload.name, service.name),
+        what,
+        remedy,
+    })
 }
 
 /// Problems of services of Java without their classes, unless commands of services may make them.

@@ -7,6 +7,7 @@
 
 pub mod cgroup;
 mod check;
+mod container;
 pub mod parts;
 pub(crate) mod placement;
 mod server;
@@ -61,6 +62,8 @@ struct Running {
     /// For messages and for the name of its log.
     name: String,
     process: Process,
+    /// First process of its container, if it is in one.
+    inside: Option<container::Inside>,
     group: Option<Cgroup>,
     /// CPU time of its tree when the window opened.
     cpu_at_begin_ns: u64,
@@ -90,6 +93,8 @@ pub struct Roles {
     /// Environment that the load was started with ([`Process::environment`]).
     pub load_environment: Vec<u8>,
     layout: stack::Layout,
+    /// Containers that are to be removed.
+    containers: Vec<container::Made>,
     /// Held while processes of the trial are started, by the server's wish.
     network: Option<OwnNetwork>,
     /// Address that requests go to.
@@ -186,6 +191,7 @@ impl Roles {
             role,
             name,
             process,
+            inside: None,
             group,
             cpu_at_begin_ns: 0,
             farewell: None,
@@ -267,14 +273,14 @@ impl Roles {
 
     /// The processes that lead a role.
     pub fn leaders(&self) -> impl Iterator<Item = (Role, Pid)> {
-        self.running.iter().map(|r| (r.role.clone(), r.process.pid))
+        self.running.iter().map(|r| (r.role.clone(), r.leader()))
     }
 
     /// The weights of the cgroups of a role, as the kernel has them; `None` of one whose process is not
     /// in its group. What has no group has no weight.
     pub fn weights_of(&self, role: &Role) -> Vec<Option<u32>> {
         let of_role = self.running.iter().filter(|r| r.role == *role);
-        let weight = |r: &Running| Some(r.group.as_ref()?.weight_of(r.process.pid));
+        let weight = |r: &Running| Some(r.group.as_ref()?.weight_of(r.leader()));
         of_role.filter_map(weight).collect()
     }
 
@@ -282,7 +288,7 @@ impl Roles {
     pub fn peaks_of_memory(&self, root: &Path) -> Vec<Measurement> {
         let beside = self.running.iter().map(|running| memory::Peaked {
             role: &running.role,
-            leader: Some(running.process.pid),
+            leader: Some(running.leader()),
             group: running.group.as_ref().map(Cgroup::path),
         });
         let load = memory::Peaked {
@@ -324,7 +330,7 @@ impl Roles {
 
     /// The quota of the group of a process that leads a role; any other is the load's.
     pub fn quota_of(&self, root: &Path, leader: Pid) -> Option<Quota> {
-        let running = self.running.iter().find(|r| r.process.pid == leader);
+        let running = self.running.iter().find(|r| r.leader() == leader);
         let group = match running {
             Some(running) => running.group.as_ref(),
             None => self.load_group.as_ref(),
@@ -334,10 +340,10 @@ impl Roles {
 
     /// Environment that a process which leads a role was started with; `None` where it was not read.
     pub fn environment_of(&self, role: &Role, leader: Pid) -> Option<&[u8]> {
-        let mut running = self.running.iter().map(|r| &r.process);
+        let mut running = self.running.iter();
         let environment = match role {
             Role::Load => &self.load_environment,
-            _ => &running.find(|p| p.pid == leader)?.environment,
+            _ => running.find(|r| r.leader() == leader)?.environment(),
         };
         (!environment.is_empty()).then_some(environment)
     }
@@ -372,6 +378,7 @@ impl Roles {
         self.load_group = None;
         self.parts.clear();
         self.say_farewell();
+        errors.extend(self.remove_containers());
         for running in self.running.drain(..).rev() {
             errors.extend(running.process.kill_rest(fence).err());
             match running.process.reap() {
@@ -392,6 +399,19 @@ fn is_realtime(role: &Role, placement: &Placement, in_force: &InForce) -> bool {
 }
 
 impl Running {
+    /// The process that leads all others of it: in a container its first one.
+    fn leader(&self) -> Pid {
+        let inside = self.inside.as_ref();
+        inside.map_or(self.process.pid, |inside| inside.leader)
+    }
+
+    fn environment(&self) -> &Vec<u8> {
+        match &self.inside {
+            Some(inside) => &inside.environment,
+            None => &self.process.environment,
+        }
+    }
+
     /// Its end comes too early, whenever it comes.
     fn ended(&mut self) -> Stop {
         let errors = self.process.last_errors();
@@ -411,7 +431,7 @@ impl Running {
     /// CPU time of its living tree, and of children that it has waited for.
     fn cpu_ns(&self, root: &Path) -> u64 {
         let of = |pid: Pid| tasks::read_stat(root, pid).map_or(0, |stat| stat.cpu_ns());
-        tasks::process_tree(root, self.process.pid)
+        tasks::process_tree(root, self.leader())
             .into_iter()
             .map(of)
             .sum()

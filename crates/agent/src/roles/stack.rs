@@ -4,6 +4,8 @@
 use super::server;
 use super::server::NotReady;
 use super::{Ground, Roles, SERVER, Wait};
+use crate::container::engine_of;
+use crate::fence::PREFIX;
 use crate::files;
 use crate::journal::{Journal, Undo};
 use crate::process::{Event, Origin, Process};
@@ -72,19 +74,31 @@ impl Layout {
         write_all(&folder, &service.files, fill)
     }
 
-    fn folder_of(&self, service: &str) -> PathBuf {
+    /// The name of a container, which no other trial has.
+    pub(super) fn container_of(&self, service: &str) -> String {
+        let mark = self.folder.file_name().unwrap_or_default();
+        format!("{PREFIX}{}-{service}", mark.to_string_lossy())
+    }
+
+    pub(super) fn folder_of(&self, service: &str) -> PathBuf {
         self.folder.join(service)
     }
 
-    fn filled(&self, services: &[Service], service: Option<&Service>, text: &str) -> String {
+    pub(super) fn filled(
+        &self,
+        services: &[Service],
+        service: Option<&Service>,
+        text: &str,
+    ) -> String {
         let names = known_names(services, service.map(|s| s.name.as_str()));
         fill_placeholders(text, |name| match *names.get(name)? {
             Named::Folder(of) => Some(self.folder_of(of).display().to_string()),
+            Named::Container(of) => Some(self.container_of(of)),
             Named::Port(of, port) => Some(self.address(of, port)?.port().to_string()),
         })
     }
 
-    fn address(&self, service: &str, port: &str) -> Option<SocketAddr> {
+    pub(super) fn address(&self, service: &str, port: &str) -> Option<SocketAddr> {
         let port = self.ports.get(&(service.to_owned(), port.to_owned()))?;
         Some((Ipv4Addr::LOCALHOST, *port).into())
     }
@@ -95,7 +109,12 @@ impl Layout {
     }
 
     /// The command of a service as it is started.
-    fn launch(&self, services: &[Service], service: &Service, argv: &[String]) -> Launch {
+    pub(super) fn launch(
+        &self,
+        services: &[Service],
+        service: &Service,
+        argv: &[String],
+    ) -> Launch {
         let fill = |text: &String| self.filled(services, Some(service), text);
         let directory = service.directory.as_ref().map(PathBuf::from);
         Launch {
@@ -138,7 +157,7 @@ fn filled_in(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
 }
 
 /// The end of a command that did not succeed.
-struct BadEnd {
+pub(super) struct BadEnd {
     why: String,
     /// Exit status; `None` where it has none.
     code: Option<i32>,
@@ -147,6 +166,12 @@ struct BadEnd {
 impl BadEnd {
     fn new(why: String) -> Self {
         BadEnd { why, code: None }
+    }
+
+    /// It ends a trial whose service it prepares.
+    pub(super) fn of_service(self, service: &Service) -> Stop {
+        let stop = Stop::Failed(format!("the service {}: {}", service.name, self.why));
+        stop.by_exit(self.code)
     }
 }
 
@@ -198,11 +223,14 @@ pub fn programs(service: &Service) -> Vec<&str> {
         _ => None,
     };
     let steps = service.before_start.iter().chain(&service.when_ready);
-    std::iter::once(&service.argv)
-        .chain(steps)
-        .chain(of_ready)
-        .filter_map(|argv| argv.first())
-        .map(String::as_str)
+    let first = match &service.container {
+        Some(container) => Some(engine_of(container)),
+        None => service.argv.first().map(String::as_str),
+    };
+    let steps = steps.chain(of_ready).filter_map(|argv| argv.first());
+    first
+        .into_iter()
+        .chain(steps.map(String::as_str))
         .filter(|program| !program.contains('{'))
         .collect()
 }
@@ -236,11 +264,9 @@ impl Roles {
         for argv in &service.before_start {
             self.step(services, service, argv, &mut ground)?;
         }
-        let launch = self.layout.launch(services, service, &service.argv);
-        let name = format!("service-{}", service.name);
-        self.run(Role::Server, name, &launch, &service.placement, &mut ground)?;
-        if let Some(running) = self.running.last_mut() {
-            running.farewell = Some(farewell(service));
+        match &service.container {
+            Some(container) => self.start_container(services, service, container, &mut ground)?,
+            None => self.start_process(services, service, &mut ground)?,
         }
         let wait = Wait {
             what: &format!("the service {}", service.name),
@@ -251,10 +277,26 @@ impl Roles {
         self.wait_until(&wait, ground.interrupt, |roles, left| {
             roles.is_ready(services, service, left, &mut ground)
         })?;
+        self.read_environment_inside(ground.root);
         for argv in &service.when_ready {
             self.step(services, service, argv, &mut ground)?;
         }
         self.server = self.layout.address_of(service).or(self.server);
+        Ok(())
+    }
+
+    fn start_process(
+        &mut self,
+        services: &[Service],
+        service: &Service,
+        ground: &mut Ground,
+    ) -> Result<(), Stop> {
+        let launch = self.layout.launch(services, service, &service.argv);
+        let name = format!("service-{}", service.name);
+        self.run(Role::Server, name, &launch, &service.placement, ground)?;
+        if let Some(running) = self.running.last_mut() {
+            running.farewell = Some(farewell(service));
+        }
         Ok(())
     }
 
@@ -302,10 +344,7 @@ impl Roles {
         ground: &mut Ground,
     ) -> Result<(), Stop> {
         let ended = self.command(services, service, argv, ground)?;
-        ended.map_err(|end| {
-            let stop = Stop::Failed(format!("the service {}: {}", service.name, end.why));
-            stop.by_exit(end.code)
-        })
+        ended.map_err(|end| end.of_service(service))
     }
 
     /// Runs a command of the service to its end; the inner error is how it failed.
@@ -318,17 +357,27 @@ impl Roles {
     ) -> Result<Result<(), BadEnd>, Stop> {
         let launch = self.layout.launch(services, service, argv);
         let launch = ground.in_force.launch(&Role::Server, &launch);
+        self.run_to_end(&launch, service.ready_limit_ns, ground)
+    }
+
+    /// Runs a command to its end, at most so long; the inner error is how it failed.
+    pub(super) fn run_to_end(
+        &mut self,
+        launch: &Launch,
+        limit_ns: u64,
+        ground: &mut Ground,
+    ) -> Result<Result<(), BadEnd>, Stop> {
         let words = launch.argv.join(" ");
         let origin = Origin {
             executable: ground.executable,
             fence: ground.fence,
         };
-        let started = Process::start(&launch, origin, ground.journal, |_| Ok(()));
+        let started = Process::start(launch, origin, ground.journal, |_| Ok(()));
         let mut process = match started {
             Ok(process) => process,
             Err(error) => return Ok(Err(BadEnd::new(error.to_string()))),
         };
-        let limit = Duration::from_nanos(service.ready_limit_ns);
+        let limit = Duration::from_nanos(limit_ns);
         let waited = self.wait_for_command(&mut process, Instant::now() + limit, ground);
         let killed = process.kill_session().map_err(Stop::Failed);
         let output = process.reap().map_err(|e| failed(&words, &e));
@@ -336,7 +385,7 @@ impl Roles {
         Ok(match (is_over, output.success) {
             (false, _) => Err(BadEnd::new(format!(
                 "`{words}` had not ended after {}",
-                format_duration_ns(service.ready_limit_ns)
+                format_duration_ns(limit_ns)
             ))),
             (true, true) => Ok(()),
             (true, false) => {
@@ -450,7 +499,8 @@ impl Roles {
     /// The longest that [`Roles::say_farewell`] takes.
     pub fn farewell_limit(&self) -> Duration {
         let farewells = self.running.iter().filter_map(|r| r.farewell);
-        farewells.map(|farewell| farewell.limit).sum()
+        let farewells: Duration = farewells.map(|farewell| farewell.limit).sum();
+        farewells + self.removal_limit()
     }
 }
 

@@ -4,6 +4,8 @@
 mod ports;
 mod tree;
 
+pub use tree::find as find_cgroup;
+
 use crate::tasks::{self, Pid};
 use model::Daemon;
 use std::collections::BTreeSet;

@@ -222,15 +222,42 @@ pub(super) const SERVER: TableDef = TableDef {
 
 pub(super) const SERVICE: TableDef = TableDef {
     header: "[[workload.service]]",
-    text: "A service of the workload, with the keys of a role. `{port}`, `{port.NAME}`, \
-           `{folder}` and `{SERVICE.PORT}` in its texts are filled in.",
+    text: "A service of the workload, with the keys of a role: a command, or a container of an image. \
+           `{port}`, `{port.NAME}`, `{folder}`, `{container}` and `{SERVICE.PORT}` in its texts are filled in.",
     keys: &[
         KeyDef::new("name", "text", "needed", "Name of the service."),
         KeyDef::new(
             "command",
             "list of words",
-            "needed",
-            "Program with its arguments.",
+            "needed, unless there is an image",
+            "Program with its arguments; in a container, what follows the image.",
+        ),
+        KeyDef::new(
+            "image",
+            "name of an image",
+            "",
+            "Image that the engine has: the service is a container of it, new in each trial. Nothing is \
+             fetched.",
+        ),
+        KeyDef::new(
+            "engine",
+            "`podman` or `docker`",
+            "the first that is there",
+            "Engine of the container.",
+        ),
+        KeyDef::new(
+            "options",
+            "list of words",
+            "",
+            "Options of the engine's `create`, such as `--memory=1g`.",
+        ),
+        KeyDef::new(
+            "container-ports",
+            "table of numbers",
+            "",
+            "Ports that the program listens on in a network of the container's own, by the names in \
+             `ports`. Without it the container has the network of the machine, and the program listens \
+             on `{port}`.",
         ),
         KeyDef::new(
             "env",
@@ -241,7 +268,7 @@ pub(super) const SERVICE: TableDef = TableDef {
         KeyDef::new(
             "directory",
             "path",
-            "the service's folder",
+            "the service's folder, or that of the image",
             "Working directory.",
         ),
         KeyDef::new(
