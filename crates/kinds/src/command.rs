@@ -10,11 +10,13 @@ mod place;
 mod windows;
 mod yaml;
 
-pub(crate) use metric::check_metric_name;
+pub(crate) use log_growth::Grown;
+pub(crate) use metric::{Line, check_metric_name};
 pub use metric::{OwnMetric, Source};
 pub use part::Part;
 pub use pick::{Percentile, Pick};
 pub use place::Find;
+pub(crate) use windows::figures as figures_of_windows;
 
 use load::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,

@@ -6,6 +6,7 @@
 mod architecture;
 mod arm_names;
 mod attach;
+mod attached;
 mod bad_input;
 mod bisect;
 mod capacity;

@@ -2,6 +2,7 @@
 //! at, and it is asked for its own figures.
 
 mod exposition;
+mod logs;
 mod lookout;
 mod metric;
 mod moment;
@@ -11,10 +12,12 @@ mod scrape;
 mod usage;
 mod windows;
 
+use crate::command::{OwnMetric, Source};
 use load::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
     Phases, Usual, Window, Work, phase,
 };
+use logs::Place;
 use metric::ScrapedMetric;
 use model::{Daemon, Invalid, KeyDef, Load, MetricDef, Problem};
 use rail::Rail;
@@ -40,8 +43,9 @@ const KEYS: &[KeyDef] = &[
         "Figures that the service shows of itself. Each has a `name`, `better` (`higher` or `lower`), \
          `prometheus` (an address that answers in Prometheus' text format) and `query` (`NAME` or \
          `NAME{label=\"value\"}`: a count becomes its increase a second, anything else its mean; \
-         `histogram_quantile(0.99, NAME)`; `100 * PART / WHOLE` is a share in percent), further `unit`, `scale` and `smallest-effect`. They decide in place of \
-         `wait_per_run`, unless `metrics` names others.",
+         `histogram_quantile(0.99, NAME)`; `100 * PART / WHOLE` is a share in percent), further `unit`, `scale` and `smallest-effect`. \
+         Or it is in lines that the service adds to a log or sends by StatsD: `from` (the path, or `statsd:127.0.0.1:8125`), `regex` or `csv`, and `pick`, as metrics of a \
+         `command` that takes turns have them. They decide in place of `wait_per_run`, unless `metrics` names others.",
     ),
     KeyDef::new(
         rail::KEY,
@@ -96,6 +100,9 @@ pub struct Attach {
     /// Figures that it shows of itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<ScrapedMetric>,
+    /// Figures in logs to which it adds lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logged: Vec<OwnMetric>,
     /// Conditions that end the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rails: Vec<Rail>,
@@ -111,7 +118,14 @@ impl Params for Attach {
                 None
             }
         };
-        let metrics = keys.tables(metric::KEY, ScrapedMetric::read);
+        let read = keys.tables(metric::KEY, Shown::read).unwrap_or_default();
+        let (mut metrics, mut logged) = (Vec::new(), Vec::new());
+        for shown in read {
+            match shown {
+                Shown::Scraped(metric) => metrics.push(metric),
+                Shown::Logged(metric) => logged.push(metric),
+            }
+        }
         let written = keys.words(rail::KEY).unwrap_or_default().into_iter();
         let rails = written.enumerate().filter_map(|(index, text)| {
             let fault = match Rail::try_from(text) {
@@ -127,8 +141,28 @@ impl Params for Attach {
         Attach {
             to,
             rails: rails.collect(),
-            metrics: metrics.unwrap_or_default(),
+            metrics,
+            logged,
         }
+    }
+}
+
+/// A metric by where the service shows it.
+enum Shown {
+    Scraped(ScrapedMetric),
+    Logged(OwnMetric),
+}
+
+impl Shown {
+    /// One with `from` is in a log. Faults stay in the keys.
+    fn read(keys: &mut Keys) -> Self {
+        let from: Option<String> = keys.get("from");
+        let Some(from) = from else {
+            return Shown::Scraped(ScrapedMetric::read(keys));
+        };
+        let mut metric = OwnMetric::read(keys);
+        metric.from = Source::from(from);
+        Shown::Logged(metric)
     }
 }
 
@@ -151,6 +185,14 @@ impl Attach {
         let service = self.to.as_ref();
         service.ok_or_else(|| "the workload does not say which service".to_owned())
     }
+
+    /// Logs that have figures.
+    fn logs(&self) -> impl Iterator<Item = &str> {
+        self.logged.iter().filter_map(|metric| match &metric.from {
+            Source::File(path) => Some(path.as_str()),
+            Source::Stdout | Source::Stderr => None,
+        })
+    }
 }
 
 impl Driver for Attach {
@@ -171,6 +213,15 @@ impl Driver for Attach {
                     .in_table(&place));
             }
         }
+        for metric in &self.logged {
+            let of_it = |fault: Invalid| fault.in_table(metric::KEY);
+            logs::check(metric).map_err(of_it)?;
+            if !names.insert(&metric.name) {
+                let twice =
+                    Invalid::new("name", format!("there are two metrics `{}`", metric.name));
+                return Err(of_it(twice.with_remedy("give one of them another name")));
+            }
+        }
         for (index, rail) in self.rails.iter().enumerate() {
             rail.check(self).map_err(|fault| Invalid {
                 key: format!("{}.{index}", rail::KEY),
@@ -181,13 +232,17 @@ impl Driver for Attach {
     }
 
     fn own_metrics(&self) -> Vec<&str> {
-        self.metrics.iter().map(|m| m.name.as_str()).collect()
+        let scraped = self.metrics.iter().map(|m| m.name.as_str());
+        let logged = self.logged.iter().map(|m| m.name.as_str());
+        scraped.chain(logged).collect()
     }
 
     fn chosen_programs(&self) -> Vec<Chosen> {
         let addresses: BTreeSet<&String> = self.metrics.iter().map(|m| &m.prometheus).collect();
         let ask = |address: &String| Chosen::Address(format!("GET {address}"));
-        addresses.into_iter().map(ask).collect()
+        let logs: BTreeSet<&str> = self.logs().collect();
+        let logs = logs.into_iter().map(|from| Chosen::File(from.to_owned()));
+        addresses.into_iter().map(ask).chain(logs).collect()
     }
 
     fn may_work_elsewhere(&self) -> bool {
@@ -211,7 +266,14 @@ impl Driver for Attach {
             let why = scraper.ask(&metric.prometheus).err()?;
             Some(job.problem(why, "correct `prometheus`, or start what shows the figures"))
         });
-        asked.take(1).collect()
+        let missing = self.logs().find_map(|from| match Place::parse(from) {
+            Ok(place) => place.find_obstacle(),
+            Err(what) => Some(what),
+        });
+        let remedy =
+            "correct `from`, and have the service write there and nobody else listen there";
+        let missing = missing.map(|what| job.problem(what, remedy));
+        asked.take(1).chain(missing).collect()
     }
 
     fn launch(&self, job: &Job) -> Launch {

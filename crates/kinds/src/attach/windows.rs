@@ -2,6 +2,7 @@
 //! take turns.
 
 use super::Attach;
+use super::logs::Logs;
 use super::lookout::Lookout;
 use super::moment::Moment;
 use super::rail::Rail;
@@ -23,6 +24,7 @@ pub(super) fn watch(
     // A service that is not there fails before anything is changed.
     seen.look().map_err(failed)?;
     seen.moments.clear();
+    let logs = Logs::follow(attach).map_err(failed)?;
     phases.report_ready()?;
     let lookout = Lookout::start(attach)?;
     let timing = Timing::from_now(job.workload.warmup_ns, job.measured_ns());
@@ -44,6 +46,8 @@ pub(super) fn watch(
         None => seen.whole(),
     };
     let mut parsed = parsed.map_err(failed)?;
+    logs.add_to(&mut parsed, attach, job, &timing)
+        .map_err(failed)?;
     let unseen = lookout.unseen_rails(attach).into_iter();
     parsed.warnings.extend(unseen.map(unseen_warning));
     Ok(parsed)

@@ -1,23 +1,28 @@
 //! A file to which a program adds lines while it runs, such as a log of frames.
 
+use super::metric::{Line, Source};
 use super::windows::Printed;
 use doors::read::open_file;
 use load::sys;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Time between two looks at the file: windows take much longer.
 const LOOK_NS: u64 = 5_000_000;
 
-/// The lines that a file gets, read by a thread.
+const LARGEST_DATAGRAM: usize = 1 << 16;
+
+/// The lines that a file gets, or that are sent here, read by a thread.
 #[derive(Debug)]
-pub(super) struct Grown {
-    pub lines: Printed,
+pub(crate) struct Grown {
+    pub(super) lines: Printed,
     is_over: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
 }
@@ -25,10 +30,8 @@ pub(super) struct Grown {
 impl Grown {
     /// Begins to read what is added from now on. The file need not be there yet.
     pub fn follow(path: PathBuf) -> Result<Self, String> {
-        let (lines, is_over) = (Printed::default(), Arc::new(AtomicBool::new(false)));
         let mut end = End::of(path);
-        let (kept, over) = (lines.clone(), Arc::clone(&is_over));
-        let read = move || {
+        Self::start(move |kept, over| {
             loop {
                 let is_last = over.load(Ordering::Acquire);
                 for line in end.added() {
@@ -39,7 +42,32 @@ impl Grown {
                 }
                 sys::sleep_ns(LOOK_NS);
             }
-        };
+        })
+    }
+
+    /// Begins to take the lines of datagrams that are sent to an address of this machine.
+    pub fn receive(address: SocketAddr) -> Result<Self, String> {
+        let failed = |e: std::io::Error| format!("take datagrams at {address}: {e}");
+        let socket = UdpSocket::bind(address).map_err(failed)?;
+        let look = Duration::from_nanos(LOOK_NS);
+        socket.set_read_timeout(Some(look)).map_err(failed)?;
+        Self::start(move |kept, over| {
+            let mut datagram = vec![0; LARGEST_DATAGRAM];
+            while !over.load(Ordering::Acquire) {
+                // Without one for a while there is an error.
+                let bytes = socket.recv(&mut datagram).unwrap_or_default();
+                let lines = datagram[..bytes].split(|byte| *byte == b'\n');
+                for line in lines.filter(|line| !line.is_empty()) {
+                    kept.keep_line(line);
+                }
+            }
+        })
+    }
+
+    fn start(read: impl FnOnce(&Printed, &AtomicBool) + Send + 'static) -> Result<Self, String> {
+        let (lines, is_over) = (Printed::default(), Arc::new(AtomicBool::new(false)));
+        let (kept, over) = (lines.clone(), Arc::clone(&is_over));
+        let read = move || read(&kept, &over);
         let thread = std::thread::Builder::new().name("command-file".to_owned());
         let reader = thread.spawn(read);
         let reader = reader.map_err(|e| format!("start a thread that reads a file: {e}"))?;
@@ -48,6 +76,17 @@ impl Grown {
             is_over,
             reader: Some(reader),
         })
+    }
+
+    /// The lines that came, after which no more is read.
+    pub fn take_lines(&mut self, from: &Source) -> Result<Vec<Line>, String> {
+        self.stop();
+        self.take_so_far(from)
+    }
+
+    /// The lines that have come since they were taken last.
+    pub fn take_so_far(&mut self, from: &Source) -> Result<Vec<Line>, String> {
+        self.lines.take(from)
     }
 
     /// Reads what there is, and no more after it.

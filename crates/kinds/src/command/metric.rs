@@ -98,7 +98,7 @@ impl std::fmt::Display for Source {
 
 /// A line that a program printed, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Time of CLOCK_MONOTONIC at which the line had come.
     pub at_ns: u64,
     pub text: String,
@@ -106,7 +106,7 @@ pub(super) struct Line {
 
 impl OwnMetric {
     /// From the keys of one `[[workload.metric]]`. Faults stay in the keys.
-    pub(super) fn read(keys: &mut Keys) -> Self {
+    pub(crate) fn read(keys: &mut Keys) -> Self {
         let mut missing = Vec::new();
         let mut needed = |keys: &mut Keys, key| {
             let text: Option<String> = keys.get(key);
@@ -151,7 +151,7 @@ impl OwnMetric {
     }
 
     /// The fault of a metric that no trial could have, by its key.
-    pub(super) fn check(&self) -> Result<(), Invalid> {
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
         let name = &self.name;
         check_metric_name(name)?;
         let is_shown = |c: char| !c.is_whitespace() && !model::printable::is_hidden(c);
@@ -248,7 +248,7 @@ impl OwnMetric {
     }
 
     /// A value with all that is said of it.
-    pub(super) fn measurement<'f>(
+    pub(crate) fn measurement<'f>(
         &self,
         value: f64,
         figures: impl IntoIterator<Item = &'f Figure>,
@@ -270,7 +270,7 @@ impl OwnMetric {
     }
 
     /// Why the metric cannot be measured window by window; `None` where it can.
-    pub(super) fn never_in_turns(&self) -> Option<String> {
+    pub(crate) fn never_in_turns(&self) -> Option<String> {
         let name = &self.name;
         match (&self.find, &self.from, self.pick) {
             _ if !self.part.is_whole() => Some(format!(
@@ -293,7 +293,7 @@ impl OwnMetric {
     }
 
     /// All figures of the metric in lines of a program, each with the time of its line.
-    pub(super) fn timed_figures(&self, lines: &[Line]) -> Result<Vec<(u64, Figure)>, String> {
+    pub(crate) fn timed_figures(&self, lines: &[Line]) -> Result<Vec<(u64, Figure)>, String> {
         let in_metric = |why: String| format!("the metric `{}`: {why}", self.name);
         let mut figures = Vec::new();
         let found = self

@@ -95,7 +95,7 @@ impl Printed {
         started.map_err(|e| format!("start a thread that reads the program's output: {e}"))
     }
 
-    fn take(&self, from: &Source) -> Result<Vec<Line>, String> {
+    pub fn take(&self, from: &Source) -> Result<Vec<Line>, String> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match kept.bytes > Self::MOST_BYTES {
             true => Err(format!(
@@ -250,9 +250,8 @@ impl Program {
             lines.insert(from.clone(), stream.take(&from)?);
         }
         for (path, grown) in &mut self.files {
-            grown.stop();
             let from = Source::File(path.clone());
-            lines.insert(from.clone(), grown.lines.take(&from)?);
+            lines.insert(from.clone(), grown.take_lines(&from)?);
         }
         Ok(lines)
     }
@@ -265,7 +264,7 @@ impl Drop for Program {
 }
 
 /// Figures of each turn. A line belongs to the window in which it came.
-fn figures(
+pub(crate) fn figures(
     metrics: &[OwnMetric],
     turns: &Turns,
     begin_ns: u64,

@@ -1,0 +1,257 @@
+//! Real services of somebody else, nginx and Redis, under a load from outside: what an arm does to them is
+//! found by their own log and by the kernel, and of two equal arms none is called better.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tests::{Bench, alone, beside_others, expect_code, skipped, stdout};
+
+const NGINX: &str = r#"
+daemon off;
+pid FOLDER/pid;
+error_log stderr;
+master_process off;
+events {}
+http {
+  log_format sizes '$body_bytes_sent $request_time';
+  access_log FOLDER/access.log sizes;
+  keepalive_requests 1000000;
+  server { listen 127.0.0.1:PORT; location / { return 200 "twelve bytes"; } }
+}
+"#;
+
+/// Processes that are killed when this is dropped.
+struct Running(Vec<Child>);
+
+impl Running {
+    fn start(program: &str, args: &[&str]) -> Self {
+        let mut command = Command::new("setsid");
+        command.arg(program).args(args).stdout(Stdio::null());
+        Running(vec![command.stderr(Stdio::null()).spawn().unwrap()])
+    }
+
+    /// Programs that leave little of the first CPU to others.
+    fn burners() -> Self {
+        let busy = ["-c", "0", "sh", "-c", "while :; do :; done"];
+        let burners = (0..3).flat_map(|_| Running::start("taskset", &busy).take());
+        Running(burners.collect())
+    }
+
+    fn take(mut self) -> Vec<Child> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn wait_for(port: u16) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        assert!(Instant::now() < limit, "nobody listens on {port}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A connection that asks again as soon as it has its answer, until this is dropped.
+struct Visitor {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Visitor {
+    fn start(port: u16) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let visit = move || {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+            let mut answer = [0; 4096];
+            while !over.load(Ordering::Relaxed) {
+                let asked = stream.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n");
+                // A service that is stopped at the end of the test answers no more.
+                if asked.is_err() || !stream.read(&mut answer).is_ok_and(|n| n > 0) {
+                    return;
+                }
+            }
+        };
+        Visitor {
+            is_over,
+            thread: Some(std::thread::spawn(visit)),
+        }
+    }
+}
+
+impl Drop for Visitor {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn can_change_or_skip(programs: &[&str]) -> bool {
+    if !tests::is_root() {
+        skipped("a process of somebody else is changed by root");
+        return false;
+    }
+    let missing = programs.iter().find(|name| tests::program(name).is_none());
+    if let Some(missing) = missing {
+        skipped(format!("{missing} is not installed"));
+    }
+    missing.is_none()
+}
+
+/// nginx, its port, and its log.
+fn nginx(bench: &Bench) -> (Running, u16, String) {
+    let (port, folder) = (free_port(), bench.dir.path().display().to_string());
+    let text = NGINX.replace("FOLDER", &folder);
+    let conf = bench.file("nginx.conf", &text.replace("PORT", &port.to_string()));
+    let running = Running::start("nginx", &["-c", &conf]);
+    wait_for(port);
+    (running, port, format!("{folder}/access.log"))
+}
+
+fn redis(bench: &Bench) -> (Running, u16) {
+    let (port, folder) = (free_port(), bench.dir.path().display().to_string());
+    let number = port.to_string();
+    let listens = ["--bind", "127.0.0.1", "--port", &number];
+    let keeps = ["--dir", &folder, "--save", ""];
+    let running = Running::start("redis-server", &[listens, keeps].concat());
+    wait_for(port);
+    (running, port)
+}
+
+/// Two arms in turns, the second of which is this, on the service at a port.
+fn experiment(port: u16, first: &str, second: &str, metric: &str) -> String {
+    format!(
+        "name = \"attached\"\n\
+         stop = {{ min-blocks = 1, max-blocks = 2, confidence = 0.99 }}\n\
+         [[arm]]\nname = \"usual\"\n{first}\n[[arm]]\nname = \"other\"\n{second}\n\
+         [[workload]]\nkind = \"attach\"\nto = {{ port = {port} }}\nin-place = \"always\"\n\
+         turn = \"400ms\"\nwashout = \"300ms\"\nduration = \"3s\"\nwarmup = \"100ms\"\n{metric}"
+    )
+}
+
+/// The figure of bytes that nginx wrote into its log.
+fn logged(log: &str) -> String {
+    format!(
+        "[[workload.metric]]\nname = \"sent\"\nbetter = \"higher\"\nunit = \"B\"\nfrom = \"{log}\"\n\
+         regex = '^(?<v>\\d+) '\npick = \"sum\"\n"
+    )
+}
+
+/// The verdict on a metric of a run.
+fn verdict(bench: &Bench, text: &str, metric: &str) -> String {
+    let file = bench.file("attached.toml", text);
+    let _ = std::fs::remove_dir_all(bench.path("out"));
+    expect_code(&bench.run(&["run", &file, "-o", "out", "-q", "--wait"]), 0);
+    let output = bench.run(&["report", "out", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let mut comparisons = report["comparisons"].as_array().unwrap().iter();
+    let of_metric = comparisons.find(|c| c["metric"] == metric);
+    let of_metric = of_metric.unwrap_or_else(|| panic!("no {metric}: {report}"));
+    of_metric["verdict"].as_str().unwrap().to_owned()
+}
+
+const APART: &str = "cpus = \"1\"";
+const AMONG_OTHERS: &str = "cpus = \"0\"";
+
+#[test]
+fn lines_that_nginx_adds_to_its_log_are_figures_of_turns() {
+    if !can_change_or_skip(&["nginx"]) {
+        return;
+    }
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let (_nginx, port, log) = nginx(&bench);
+    let _visitors = [Visitor::start(port), Visitor::start(port)];
+    let text = experiment(port, "", "policy = { class = \"batch\" }", &logged(&log));
+    let short = text.replace("max-blocks = 2", "max-blocks = 1");
+    verdict(&bench, &short.replace("\"3s\"", "\"1s\""), "sent");
+    let results = results::ResultSet::read(&bench.path("out")).unwrap();
+    // A trial that others disturbed has none, and is repeated.
+    let trials = results.trials.iter().map(|stored| &stored.trial.result);
+    let mut figures = trials.flat_map(|result| &result.metrics);
+    let sent = figures.find(|figure| figure.metric == "sent").unwrap();
+    assert!(sent.unit == "B" && sent.value > 0.0, "{sent:?}");
+
+    // Somebody else listens there.
+    let heard = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let taken = heard.local_addr().unwrap().to_string();
+    for (from, why) in [
+        (log.replace("access.log", "no.log"), "there is no log"),
+        (format!("statsd:{taken}"), "Address already in use"),
+        ("statsd:8125".to_owned(), "`8125` is no address with a port"),
+        ("stdout".to_owned(), "`stdout` is no log"),
+    ] {
+        let wrong = text.replace(&log, &from);
+        let output = bench.run(&["check", &bench.file("wrong.toml", &wrong)]);
+        let said = stdout(&output) + &tests::stderr(&output);
+        assert!(
+            !output.status.success() && said.contains(why),
+            "{why}: {said}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "takes a minute: make test-long ROWS=attached"]
+fn nginx_among_others_answers_less_by_its_own_log_and_equal_arms_are_not_called() {
+    if !can_change_or_skip(&["nginx"]) {
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let (_nginx, port, log) = nginx(&bench);
+    let _visitors = [Visitor::start(port), Visitor::start(port)];
+    {
+        let _others = Running::burners();
+        let planted = experiment(port, APART, AMONG_OTHERS, &logged(&log));
+        assert_eq!(verdict(&bench, &planted, "sent"), "worse");
+    }
+    let equal = experiment(port, "", "", &logged(&log));
+    let verdicts = [(); 4].map(|()| verdict(&bench, &equal, "sent"));
+    let is_called = |verdict: &String| verdict == "better" || verdict == "worse";
+    assert!(!verdicts.iter().any(is_called), "{verdicts:?}");
+}
+
+#[test]
+#[ignore = "takes a minute: make test-long ROWS=attached"]
+fn redis_among_others_waits_longer_by_the_kernel_and_equal_arms_are_not_called() {
+    if !can_change_or_skip(&["redis-server", "redis-benchmark"]) {
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let (_redis, port) = redis(&bench);
+    let number = port.to_string();
+    let load = ["-p", &number, "-c", "4", "-t", "get", "-l", "-q"];
+    let _load = Running::start("redis-benchmark", &load);
+    {
+        let _others = Running::burners();
+        let planted = experiment(port, APART, AMONG_OTHERS, "");
+        assert_eq!(verdict(&bench, &planted, "wait_per_run"), "worse");
+    }
+    let equal = experiment(port, "", "", "");
+    let verdicts = [(); 4].map(|()| verdict(&bench, &equal, "wait_per_run"));
+    let is_called = |verdict: &String| verdict == "better" || verdict == "worse";
+    assert!(!verdicts.iter().any(is_called), "{verdicts:?}");
+}
