@@ -1,6 +1,6 @@
 # make demo   installs what is missing, builds, runs the main job, says where the report is
 # make quickstart   the same on this machine itself, without a guest
-# make banking-local   policies on a banking service under Gatling, without a guest; 15 minutes
+# make banking-local   policies on a banking service under Gatling, without a guest; 17 minutes
 # make banking-native   the same without Gatling, by our own load; 20 minutes
 # make banking-capacity   the same at shares of its highest rate; 2 and a half hours
 # make banking   sched_ext schedulers on the same service in a guest; 40 minutes without KVM

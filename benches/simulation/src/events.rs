@@ -211,7 +211,7 @@ impl ByShare {
         let exposure = block.arm.exposure + block.baseline.exposure;
         let share = block.arm.exposure / exposure;
         let [arm, baseline] = [block.arm, block.baseline].map(|side| f64::from(side.count));
-        for (product, stake) in self.products.iter_mut().zip(stats::randomization::STAKES) {
+        for (product, stake) in self.products.iter_mut().zip(crate::turns::STAKES) {
             for (product, ratio) in product
                 .iter_mut()
                 .zip([(2.0 * stake).exp(), (-2.0 * stake).exp()])

@@ -1,5 +1,5 @@
 //! Simulates the whole decision path of schedlab, with its real stopping rule and
-//! the very `stats::coins::judge` that runner and report use, on machines whose truth is
+//! the very `stats::judge` that runner and report use, on machines whose truth is
 //! known. Prints tables and writes nothing.
 //!
 //! `cargo run --release -p simulation` makes `docs/statistics-simulation.md`'s

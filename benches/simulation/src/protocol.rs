@@ -1,8 +1,9 @@
 //! The ways to compare two arms: schedlab's, and what is common practice.
 
 use crate::machine::{Arm, Machine};
-use stats::coins::judge;
-use stats::{Better, Judgement, Params, Verdict, rank, t_test};
+use stats::coins::find_first_decision;
+use stats::randomization::{Prior, e_value, estimate_centre};
+use stats::{Better, Judgement, Params, Verdict, judge, rank, t_test, verdict};
 
 pub const ALPHA: f64 = 0.05;
 const SMALLEST_EFFECT: f64 = 0.02;
@@ -23,14 +24,18 @@ pub struct Outcome {
     pub call: Call,
     /// Trials of each arm.
     pub blocks: u32,
-    /// The evidence at the stop, of schedlab only.
+    /// The evidence at the stop, of tests that may be looked at.
     pub judgement: Option<Judgement>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// Interleaved blocks, the safe test after each, stop at a verdict.
+    /// Interleaved blocks, their coins after each, stop at a verdict.
     Schedlab,
+    /// The same with the interval at the stop, which takes longer to compute.
+    Judged,
+    /// The same blocks, judged by the safe t-test.
+    SafeT,
     /// All runs of one arm, then all of the other; call a mean that is 2 % off.
     Percentage(u32),
     /// The same runs, and Welch's test.
@@ -42,8 +47,9 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    pub const ALL: [Protocol; 8] = [
+    pub const ALL: [Protocol; 9] = [
         Protocol::Schedlab,
+        Protocol::SafeT,
         Protocol::Percentage(3),
         Protocol::Percentage(10),
         Protocol::Welch(3),
@@ -55,7 +61,8 @@ impl Protocol {
 
     pub fn name(self) -> String {
         match self {
-            Protocol::Schedlab => "schedlab".to_owned(),
+            Protocol::Schedlab | Protocol::Judged => "schedlab".to_owned(),
+            Protocol::SafeT => "safe t".to_owned(),
             Protocol::Percentage(runs) => format!("±2% {runs}"),
             Protocol::Welch(runs) => format!("Welch {runs}"),
             Protocol::MannWhitney(runs) => format!("M-W {runs}"),
@@ -67,6 +74,8 @@ impl Protocol {
     pub fn compare(self, machine: &mut Machine) -> Outcome {
         match self {
             Protocol::Schedlab => compare_at(machine, ALPHA),
+            Protocol::Judged => compare_and_judge(machine),
+            Protocol::SafeT => compare_by_t_test(machine),
             Protocol::Peeking(every) => until_significant(machine, every),
             Protocol::Percentage(runs) => fixed(machine, runs, differs_by_percentage),
             Protocol::Welch(runs) => fixed(machine, runs, |changed, baseline| {
@@ -81,26 +90,49 @@ impl Protocol {
 
 /// schedlab's way at an error rate.
 pub fn compare_at(machine: &mut Machine, alpha: f64) -> Outcome {
-    let mut xs = Vec::new();
-    loop {
-        xs.push(machine.block());
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the loop ends at MAX_BLOCKS"
-        )]
-        let blocks = xs.len() as u32;
-        if blocks < MIN_BLOCKS {
-            continue;
-        }
-        let judgement = judge(&xs, &params(alpha));
-        let call = call_of(&judgement);
-        if call != Call::Nothing || blocks == MAX_BLOCKS {
-            return Outcome {
-                call,
-                blocks,
-                judgement: Some(judgement),
-            };
-        }
+    let xs: Vec<f64> = (0..MAX_BLOCKS).map(|_| machine.block()).collect();
+    let params = params(alpha);
+    let Some(decided) = find_first_decision(&xs, &params) else {
+        return without_judgement(Call::Nothing, MAX_BLOCKS);
+    };
+    let blocks = decided.max(MIN_BLOCKS);
+    let xs = &xs[..blocks as usize];
+    let centre = estimate_centre(xs).unwrap_or(0.0);
+    let is_called = e_value(xs, Prior::BLOCKS) >= 1.0 / alpha;
+    // An interval is dear, and tells nothing more than that where the change is larger than the smallest effect.
+    let call = match is_called && centre.abs() > SMALLEST_EFFECT.ln_1p() {
+        true => direction(centre),
+        false if is_called => call_of(&judge(xs, &params)),
+        false => Call::Same,
+    };
+    without_judgement(call, blocks)
+}
+
+/// The same with the interval at its stop.
+fn compare_and_judge(machine: &mut Machine) -> Outcome {
+    let xs: Vec<f64> = (0..MAX_BLOCKS).map(|_| machine.block()).collect();
+    let params = params(ALPHA);
+    let decided = find_first_decision(&xs, &params);
+    let blocks = decided.map_or(MAX_BLOCKS, |block| block.max(MIN_BLOCKS));
+    let judgement = judge(&xs[..blocks as usize], &params);
+    Outcome {
+        call: call_of(&judgement),
+        blocks,
+        judgement: Some(judgement),
+    }
+}
+
+fn compare_by_t_test(machine: &mut Machine) -> Outcome {
+    let xs: Vec<f64> = (0..MAX_BLOCKS).map(|_| machine.block()).collect();
+    let judge = |blocks: u32| verdict::judge(&xs[..blocks as usize], &params(ALPHA));
+    let decides = |blocks: &u32| call_of(&judge(*blocks)) != Call::Nothing;
+    let blocks = (MIN_BLOCKS..=MAX_BLOCKS).find(decides);
+    let blocks = blocks.unwrap_or(MAX_BLOCKS);
+    let judgement = judge(blocks);
+    Outcome {
+        call: call_of(&judgement),
+        blocks,
+        judgement: Some(judgement),
     }
 }
 

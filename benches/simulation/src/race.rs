@@ -192,7 +192,7 @@ fn confirm(world: World, truth: &[f64], front: usize, rng: &mut ChaCha8Rng, tall
     let blocks = (0..CONFIRMING).filter_map(|_| measure(world, truth, &[front], rng)[front]);
     let gains: Vec<f64> = blocks.collect();
     tally.trials += 2 * gains.len();
-    let judged = stats::coins::judge(&gains, &params);
+    let judged = stats::judge(&gains, &params);
     if judged.supported_verdict() == Verdict::Better {
         let low = judged
             .interval

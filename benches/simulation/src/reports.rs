@@ -4,8 +4,9 @@ use crate::machine::{Machine, Noise};
 use crate::protocol::{ALPHA, Call, MAX_BLOCKS, MIN_BLOCKS, call_of, params};
 use crate::studies::{QUIET, Setup};
 use crate::table::{Table, percent, whole_percent};
-use stats::coins::judge;
-use stats::{Judgement, ebh};
+use stats::coins::find_first_decision;
+use stats::randomization::{Prior, e_value};
+use stats::{ebh, judge};
 
 /// Comparisons in one simulated report, and those of them that have an effect.
 const CELLS: u32 = 20;
@@ -45,7 +46,8 @@ impl Policy {
 struct Cell {
     machine: Machine,
     xs: Vec<f64>,
-    judgement: Judgement,
+    call: Call,
+    e_value: f64,
     alpha: f64,
 }
 
@@ -54,7 +56,8 @@ impl Cell {
         let mut cell = Cell {
             machine,
             xs: Vec::new(),
-            judgement: judge(&[], &params(alpha)),
+            call: Call::Nothing,
+            e_value: 1.0,
             alpha,
         };
         (0..MIN_BLOCKS).for_each(|_| cell.measure());
@@ -63,17 +66,26 @@ impl Cell {
 
     fn measure(&mut self) {
         self.xs.push(self.machine.block());
-        self.judgement = judge(&self.xs, &params(self.alpha));
+        self.e_value = e_value(&self.xs, Prior::BLOCKS);
+        let params = params(self.alpha);
+        // What is not decided needs no interval.
+        if find_first_decision(&self.xs, &params).is_some() {
+            self.call = call_of(&judge(&self.xs, &params));
+        }
+    }
+
+    fn blocks(&self) -> u32 {
+        u32::try_from(self.xs.len()).unwrap_or(u32::MAX)
     }
 
     fn is_called(&self) -> bool {
-        matches!(call_of(&self.judgement), Call::Gain | Call::Loss)
+        matches!(self.call, Call::Gain | Call::Loss)
     }
 
     fn is_open(&self, policy: Policy, survives: bool) -> bool {
-        let undecided = call_of(&self.judgement) == Call::Nothing;
+        let undecided = self.call == Call::Nothing;
         let doubted = policy == Policy::Survivor && self.is_called() && !survives;
-        self.judgement.blocks < MAX_BLOCKS && (undecided || doubted)
+        self.blocks() < MAX_BLOCKS && (undecided || doubted)
     }
 }
 
@@ -101,7 +113,7 @@ impl Sums {
         self.survived += count(&kept[..changed]);
         self.with_false_call += count(&called[changed..]).min(1);
         self.with_false_survivor += count(&kept[changed..]).min(1);
-        self.blocks += cells.iter().map(|cell| cell.judgement.blocks).sum::<u32>();
+        self.blocks += cells.iter().map(Cell::blocks).sum::<u32>();
     }
 }
 
@@ -171,7 +183,7 @@ fn measure(setup: &Setup, policy: Policy, effect: f64, report: u32) -> Vec<Cell>
 }
 
 fn survivors(cells: &[Cell]) -> Vec<bool> {
-    let e_values: Vec<f64> = cells.iter().map(|cell| cell.judgement.e_value).collect();
+    let e_values: Vec<f64> = cells.iter().map(|cell| cell.e_value).collect();
     ebh::find_survivors(&e_values, ALPHA)
 }
 

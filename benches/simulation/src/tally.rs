@@ -108,18 +108,47 @@ mod tests {
     }
 
     #[test]
-    fn schedlab_finds_three_percent_within_the_blocks_that_were_simulated_before() {
+    fn the_safe_t_test_finds_three_percent_within_the_blocks_that_were_simulated_before() {
         // An independent simulation in numpy: 8.6 blocks on average.
         let case = Case {
             effect: 0.03,
             ..EQUAL
         };
-        let tally = Tally::of(Protocol::Schedlab, case, 1000, 1);
+        let tally = Tally::of(Protocol::SafeT, case, 1000, 1);
         assert!(tally.gains() > 0.97, "{}", tally.gains());
         assert!(
             (8.0..9.2).contains(&tally.mean_blocks()),
             "{}",
             tally.mean_blocks()
         );
+    }
+
+    #[test]
+    fn coins_need_hardly_more_blocks_than_the_t_test_of_normal_noise() {
+        for (effect, pair_sd) in [(0.03, 0.02), (0.03, 0.05), (0.10, 0.05)] {
+            let case = Case {
+                effect,
+                pair_sd,
+                ..EQUAL
+            };
+            let [coins, t] = [Protocol::Schedlab, Protocol::SafeT]
+                .map(|protocol| Tally::of(protocol, case, 300, 1).mean_blocks());
+            assert!(coins < 1.2 * t, "{coins} and {t} at {effect} and {pair_sd}");
+        }
+    }
+
+    #[test]
+    fn coins_keep_their_error_rate_under_every_noise_of_the_machine_and_the_t_test_does_not() {
+        let called = |protocol, noise| {
+            let case = Case { noise, ..EQUAL };
+            Tally::of(protocol, case, 200, 2).called()
+        };
+        for noise in Noise::OF_THE_MACHINE {
+            let by_coins = called(Protocol::Schedlab, noise);
+            // Three standard errors above 5 %.
+            assert!(by_coins <= 0.096, "{}: {by_coins}", noise.name());
+        }
+        let by_t_test = called(Protocol::SafeT, Noise::Neighbour);
+        assert!(by_t_test > 0.05, "{by_t_test}");
     }
 }

@@ -7,7 +7,7 @@ use crate::studies::Setup;
 use crate::table::{Table, percent};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use stats::randomization::{self, Process, STAKES};
+use stats::randomization::{self, Prior, Process};
 use stats::safe_test;
 use stats::summary::Moments;
 
@@ -126,7 +126,7 @@ impl Windows {
 #[derive(Debug, Clone, Copy)]
 enum Test {
     SafeT,
-    /// Stakes in root mean squares of the sizes, without a bound.
+    /// Fixed stakes in root mean squares of the sizes, without a bound.
     MeanSquare,
     Randomization,
 }
@@ -145,7 +145,7 @@ impl Test {
     /// The pair at which the e-value reached the threshold, and true for a gain.
     fn calls(self, mut windows: Windows, effect: f64) -> Option<(u32, bool)> {
         let mut moments = Moments::default();
-        let mut coin = Process::default();
+        let mut coin = Process::new(Prior::PAIRS);
         let mut mean_square = MeanSquare::default();
         let mut xs = Vec::new();
         (1..=PAIRS).find_map(|pair| {
@@ -169,6 +169,9 @@ impl Test {
         })
     }
 }
+
+/// Factors of the score that are staked, mixed with equal weights and on both signs.
+pub const STAKES: [f64; 6] = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6];
 
 #[derive(Debug, Default)]
 struct MeanSquare {
@@ -247,7 +250,7 @@ fn covered(setup: &Setup, noise: Noise, test: Test) -> String {
         let interval = match test {
             Test::SafeT => safe_test::confidence_sequence(&xs, ALPHA),
             Test::MeanSquare => return false,
-            Test::Randomization => randomization::confidence_sequence(&xs, ALPHA),
+            Test::Randomization => randomization::confidence_sequence(&xs, ALPHA, Prior::PAIRS),
         };
         interval.is_some_and(|interval| interval.contains(EFFECT.ln_1p()))
     };

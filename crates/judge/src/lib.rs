@@ -1,7 +1,7 @@
 //! The judgement of the arms of an experiment by its trials: the same one ends a run and is
 //! shown in its report.
 //!
-//! Comparisons are judged one by one ([`judge_ratios`]), and then together: which calls hold
+//! Comparisons are judged one by one ([`judge_blocks`], [`judge_turns`]), and then together: which calls hold
 //! when all are looked at ([`find_survivors`], e-BH). The deciding comparisons are one
 //! [`Family`], the further ones another: what is only looked at beside must not make the
 //! question itself harder to answer. In neither are comparisons with fewer than
@@ -18,6 +18,7 @@ use model::turns::Span;
 use model::{Experiment, Own, Plan, Scale, StopRule, Trial, Workload};
 use results::turns::Process;
 use results::{Overload, Pair};
+use stats::randomization::{Prior, fewest_pairs};
 
 /// Blocks below which there is no evidence.
 pub const FEWEST_BLOCKS: usize = 2;
@@ -44,15 +45,15 @@ impl Family {
     }
 }
 
-/// The log-ratios `xs` of the blocks, in their order, held to what the experiment asks.
+/// The log-ratios `xs` of two cells, of whose order nothing is assumed, held to what the experiment asks.
 pub fn judge_ratios(xs: &[f64], better: Better, stop: &StopRule) -> Judgement {
-    stats::judge(xs, &params(better, stop))
+    stats::verdict::judge(xs, &params(better, stop))
 }
 
 /// The log-ratios `xs` of an arm and its baseline, whose order in each block a coin drew. Where they
 /// need different kernels the coin draws that of the kernels, and arms of one kernel follow each other.
 pub fn judge_blocks(xs: &[f64], better: Better, stop: &StopRule) -> Judgement {
-    stats::coins::judge(xs, &params(better, stop))
+    stats::judge(xs, &params(better, stop))
 }
 
 /// The blocks of an arm and its baseline on the scale of their metric, of which `own` is what the experiment
@@ -85,7 +86,7 @@ fn smallest_difference(said: Option<f64>, pairs: &[Pair], stop: &StopRule) -> f6
 /// Level of a metric of differences: the median of the larger sizes of the first blocks that can decide, or
 /// their mean where most are 0. It does not know which arm has which figure, and no later block moves it.
 fn level(pairs: &[Pair], stop: &StopRule) -> f64 {
-    let fewest = stats::randomization::fewest_pairs(error_rate(stop)) as usize;
+    let fewest = fewest_pairs(error_rate(stop), Prior::BLOCKS) as usize;
     let counted = pairs.iter().filter(|pair| pair.difference().is_some());
     let sizes = counted.take(fewest);
     let sizes: Vec<f64> = sizes

@@ -6,7 +6,7 @@ use model::{Better, Own, Scale, StopRule, Trial};
 use results::ResultSet;
 use results::sample::{self, Pair};
 use results::turns::Process;
-use stats::planner::{Confidence, detectable_shift, detectable_shift_in_turns};
+use stats::planner::{Confidence, detectable_shift};
 use stats::summary::Moments;
 
 /// Shifts of an arm against its baseline in one run.
@@ -180,10 +180,7 @@ pub(crate) fn visible_shift(
     pairs: Option<u32>,
     planned: Confidence,
 ) -> Option<f64> {
-    match pairs {
-        Some(pairs) => detectable_shift_in_turns(sd, blocks.saturating_mul(pairs), planned),
-        None => detectable_shift(sd, blocks, planned),
-    }
+    detectable_shift(sd, blocks.saturating_mul(pairs.unwrap_or(1)), planned)
 }
 
 /// True if arms took turns in the run.

@@ -48,7 +48,7 @@ fn a_call_that_all_blocks_no_longer_support_is_unknown_and_counted_as_that() {
     let tally = table.tallies.iter().find(|tally| tally.arm == "batch");
     let tally = tally.unwrap();
     assert_eq!((tally.better, tally.unknown), (0, 1));
-    let note = "better after 5 blocks; all 16 together no longer support it";
+    let note = "better after 6 blocks; all 16 together no longer support it";
     assert!(
         found.notes.iter().any(|said| said.starts_with(note)),
         "{:?}",

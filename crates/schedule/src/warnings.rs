@@ -3,7 +3,7 @@
 use crate::length::{block_ns, searches_ns};
 use crate::limits;
 use model::{Experiment, Plan, Severity, Warning, Workload, format_duration_ns};
-use stats::safe_test::fewest_values;
+use stats::randomization::{Prior, fewest_pairs};
 
 /// Warnings of the whole experiment, each once, with the guess of [`short_budget`]. `cpus` is the number of
 /// CPUs of its target, where that is known beforehand.
@@ -128,7 +128,9 @@ pub fn least_blocks(experiment: &Experiment) -> u32 {
     match experiment.arms.len() {
         0 | 1 => stop.min_blocks,
         _ if in_turns => stop.min_blocks,
-        _ => stop.min_blocks.max(fewest_values(1.0 - stop.confidence)),
+        _ => stop
+            .min_blocks
+            .max(fewest_pairs(1.0 - stop.confidence, Prior::BLOCKS)),
     }
 }
 

@@ -2,13 +2,13 @@
 //!
 //! The input is `x = arm − baseline` of each block, in the unit of the metric and in the order of measuring.
 //! A coin drew which arm came first. If the label makes no difference the coin only decides the sign of `x`,
-//! and a sign needs no logarithm: the test is that of [`randomization`], looked at after each block. Nothing is
-//! assumed of the noise, so many blocks of 0 and few of 3 are no trouble. Where all blocks have one sign,
-//! [`randomization::fewest_pairs`] of them decide.
+//! and a sign needs no logarithm: the judgement is that of [`coins`]. Nothing is assumed of the noise, so many
+//! blocks of 0 and few of 3 are no trouble. Where all blocks have one sign,
+//! [`fewest_pairs`](crate::randomization::fewest_pairs) of them decide.
 
-use crate::randomization::{self, Process, fewest_pairs};
-use crate::safe_test::{Interval, saturating_exp};
-use crate::verdict::{Judgement, Params, Test, Verdict, judge_direction, undecidable_judgement};
+use crate::coins;
+use crate::safe_test::Interval;
+use crate::verdict::{Judgement, Params};
 
 /// Change on the scale of differences.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,67 +23,23 @@ pub struct Difference {
 
 /// Judges the differences `xs` of blocks; `smallest_effect` of the parameters is in their unit.
 pub fn judge(xs: &[f64], params: &Params) -> Judgement {
-    if xs.is_empty() || xs.iter().any(|x| !x.is_finite()) {
-        return undecidable_judgement(xs);
-    }
-    let (mut same, mut called) = (None, None);
-    for count in 1..=xs.len() {
-        let here = &xs[..count];
-        let block = u32::try_from(count).unwrap_or(u32::MAX);
-        if same.is_none() && is_same(here, params) {
-            same = Some((Verdict::Same, block));
-        }
-        if called.is_none() && is_different(here, params) {
-            called = Some((side(here, params), block));
-        }
-    }
-    let decision = same.or(called);
-    let verdict = decision.map_or(Verdict::Unknown, |(verdict, _)| verdict);
-    let fewest = fewest_pairs(params.alpha);
+    let (judged, shift) = coins::judge_shifts(xs, params, params.smallest_effect);
+    let difference = shift.map(|shift| Difference {
+        value: shift.value,
+        interval: shift.interval,
+        smallest: params.smallest_effect,
+    });
     Judgement {
-        verdict,
-        decided_at: decision.map(|(_, block)| block),
-        blocks_needed: (xs.len() < fewest as usize).then_some(fewest),
-        upheld: match verdict {
-            Verdict::Same => is_same(xs, params),
-            Verdict::Unknown => true,
-            called => is_different(xs, params) && side(xs, params) == called,
-        },
-        e_value: saturating_exp(Process::from_shifted(xs, 0.0).ln_e()),
-        test: Test::Coins,
-        difference: Some(Difference {
-            value: randomization::estimate_centre(xs).unwrap_or(0.0),
-            interval: randomization::confidence_sequence(xs, params.alpha),
-            smallest: params.smallest_effect,
-        }),
-        ..undecidable_judgement(xs)
+        difference,
+        ..judged
     }
-}
-
-fn is_different(xs: &[f64], params: &Params) -> bool {
-    Process::from_shifted(xs, 0.0).ln_e() >= -params.alpha.ln()
-}
-
-fn is_same(xs: &[f64], params: &Params) -> bool {
-    let limit = params.smallest_effect;
-    // Both ends are rejected wherever the interval lies between them, and that is soon known.
-    let is_rejected = |end: f64| Process::from_shifted(xs, end).ln_e() >= -params.alpha.ln();
-    let may_be = limit == 0.0 || is_rejected(limit) && is_rejected(-limit);
-    may_be
-        && randomization::confidence_sequence(xs, params.alpha)
-            .is_some_and(|found| found.lies_within(&Interval::centred_at(0.0, limit)))
-}
-
-/// Side of the centre; where that is 0, of most blocks.
-fn side(xs: &[f64], params: &Params) -> Verdict {
-    let centre = randomization::estimate_centre(xs).filter(|centre| *centre != 0.0);
-    let most = || xs.iter().filter(|x| **x != 0.0).map(|x| x.signum()).sum();
-    judge_direction(centre.unwrap_or_else(most), params)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
+    use crate::randomization::{Prior, Process};
     use crate::testing::Normal;
     use model::Better;
 
@@ -99,7 +55,7 @@ mod tests {
         let judged = judge(&came, &MISSES);
         assert_eq!(
             (judged.verdict, judged.decided_at),
-            (Verdict::Worse, Some(8))
+            (Verdict::Worse, Some(6))
         );
         let difference = judged.difference.unwrap();
         let interval = difference.interval.unwrap();
@@ -122,12 +78,12 @@ mod tests {
                 smallest_effect,
                 ..MISSES
             };
-            let judged = judge(&[0.0; 8], &params);
+            let judged = judge(&[0.0; 6], &params);
             assert_eq!(
                 (judged.verdict, judged.decided_at),
-                (Verdict::Same, Some(8))
+                (Verdict::Same, Some(6))
             );
-            assert_eq!(judge(&[0.0; 7], &params).blocks_needed, Some(8));
+            assert_eq!(judge(&[0.0; 5], &params).blocks_needed, Some(6));
         }
     }
 
@@ -139,7 +95,11 @@ mod tests {
     }
 
     fn is_ever_different(xs: &[f64]) -> bool {
-        (1..=xs.len()).any(|count| is_different(&xs[..count], &MISSES))
+        let mut coins = Process::new(Prior::BLOCKS);
+        xs.iter().any(|x| {
+            coins.push(*x);
+            coins.ln_e() >= -MISSES.alpha.ln()
+        })
     }
 
     /// False calls of so many runs of equal arms, each looked at after every one of 30 blocks.

@@ -1,4 +1,4 @@
-//! Pure mathematics on numbers: safe tests, intervals, verdicts.
+//! Pure mathematics on numbers: tests that may be looked at, intervals, verdicts.
 //!
 //! Everything here works on slices of `f64` in memory, does no I/O, and knows
 //! no other crate of ours but `model`, for the direction in which a metric improves. The unit of observation is the *block*: for a metric
@@ -7,11 +7,11 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`verdict`] | better, worse, same or unknown, and how many blocks it would take |
-//! | [`safe_test`] | the e-value and the confidence sequence behind a verdict |
-//! | [`randomization`] | the same of pairs whose order a coin drew, whatever the noise |
-//! | [`coins`] | the verdict on blocks, by the t-test or, where some are far from the others, by coins |
+//! | [`coins`] | the verdict on blocks: better, worse, same or unknown, and how many it would take |
+//! | [`randomization`] | the e-value and the confidence sequence behind it, by the coins that drew the order of the arms, whatever the noise |
 //! | [`differences`] | the verdict on differences, where a value is 0 or below |
+//! | [`verdict`] | what a verdict is, and that of the t-test where no coin drew anything |
+//! | [`safe_test`] | the e-value and the confidence sequence of the t-test |
 //! | [`events`] | the verdict on counts of rare events at their exposures |
 //! | [`frames`] | the rates and lows that players' tools compute of frame times |
 //! | [`turns`] | the verdict on such pairs, by process |
@@ -60,7 +60,8 @@ pub mod wealth;
 #[cfg(test)]
 mod testing;
 
+pub use coins::judge;
 pub use differences::Difference;
 pub use model::Better;
 pub use safe_test::Interval;
-pub use verdict::{Judgement, Params, Test, Verdict, judge, log_ratio};
+pub use verdict::{Judgement, Params, Test, Verdict, log_ratio};

@@ -8,6 +8,7 @@
 //! come back.
 
 use crate::coins;
+use crate::randomization::{self, Prior};
 use crate::regret::BlockGains;
 use crate::summary::{Moments, mean};
 use crate::verdict::{Params, Verdict};
@@ -174,7 +175,7 @@ fn evidence_ahead(blocks: &[BlockGains], rival: usize, arm: usize) -> f64 {
 
 fn evidence_above_zero(xs: &[f64]) -> f64 {
     match mean(xs) {
-        Some(mean) if mean > 0.0 => coins::judge(xs, &params(0.05, 0.0)).e_value,
+        Some(mean) if mean > 0.0 => randomization::e_value(xs, Prior::BLOCKS),
         _ => 0.0,
     }
 }

@@ -1,28 +1,35 @@
 //! The randomization (design-based) e-process of pairs whose order a fair coin drew.
 //!
-//! Two arms take turns on one thing that runs on. In pair `k` the coin says which arm has the
-//! first window, and `x_k = ln(arm / baseline)` of the two windows. If the label makes no
-//! difference, the figures of both windows are what they are, and the coin only decides the sign
-//! of `x_k`. Whatever the machine does (drift, bursts, modes, dependence from window to window),
+//! A pair is two windows of one thing that runs on, or two trials of a block. The coin says which arm comes
+//! first, and `x_k = ln(arm / baseline)`. If the label makes no difference, the figures of both are what they
+//! are, and the coin only decides the sign of `x_k`. Whatever the machine does (drift, bursts, modes,
+//! dependence from one to the next), whoever says how likely each sign is before it is shown,
 //!
 //! ```text
-//! E = mean over λ of Π exp(λ_k·x_k) / cosh(λ_k·x_k)
+//! E = Π 2·p_k(sign of x_k),   p_k(+) + p_k(−) = 1
 //! ```
 //!
-//! is a test martingale with mean 1, for any `λ_k` that is chosen from the past and from `|x_k|`:
+//! has the mean 1 and is a test martingale, for any `p_k` that is chosen from the past and from `|x_k|`:
 //! the coin of pair `k` is in neither. So the chance that E *ever* reaches `1/alpha` is at most
 //! `alpha` (Ville's inequality), without normality, independence or a variance.
 //!
-//! If the arm changes each window by the same factor, `θ` in logarithms, then `x_k − θ` has the
+//! If the arm changes each figure by the same factor, `θ` in logarithms, then `x_k − θ` has the
 //! sign of the coin: with the coin on one side `x_k = θ + d_k`, with it on the other
 //! `x_k = θ − d_k`, where `d_k` is the difference between the two moments. The shifts `θ` that the
 //! same test of `x_k − θ` does not reject are the confidence set.
 //!
-//! The stake is `λ_k·x_k = c·s(x_k)`: `s` has the sign of `x_k` and the size `|x_k| / m_k`, at
-//! most [`LARGEST_SCORE`], where `m_k` is the median of `|x_1| … |x_k|`. The bound is what keeps a
-//! single burst from paying for all pairs; with the root mean square as scale and without a
-//! bound, bursts hide effects that are there (docs/statistics-simulation.md). `c` is mixed over
-//! [`STAKES`] and both signs.
+//! `p_k` is what the safe t-test ([`crate::safe_test`]) would bet on after the pairs so far: the density that it
+//! gives to `x_k`, against that of `−x_k`. With `s` the sum of the values before, `q` the sum of all squares and
+//! `g` the [`Prior`] variance of the effect,
+//!
+//! ```text
+//! p(+) / p(−) = [Q(s − |x|) / Q(s + |x|)]^(k/2),   Q(u) = q − g·u² / (1 + k·g)
+//! ```
+//!
+//! So it learns scale and effect from the pairs, and where they are normal it is as fast as that test,
+//! of which it needs no assumption. In these sums no value counts for more than [`LARGEST_SIZE`] medians of all
+//! sizes so far, that of pair `k` among them. That is what keeps a single burst from paying for all pairs
+//! (docs/statistics-simulation.md).
 //!
 //! Sources: Ville (1939); Ramdas, Grünwald, Vovk, Shafer, "Game-theoretic statistics and safe
 //! anytime-valid inference" (2023); Ramdas, Ruf, Larsson, Koolen, "Admissible anytime-valid
@@ -31,86 +38,158 @@
 //! Huber, "Robust estimation of a location parameter" (1964).
 
 use crate::safe_test::{Interval, saturating_exp};
-use crate::summary::median;
+use crate::summary::{self, median};
 
-/// Factors of the score that are staked, mixed with equal weights and on both signs. An effect
-/// of `δ` standard deviations of normal pairs is found fastest with about `0.67·δ`.
-pub const STAKES: [f64; 6] = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6];
 /// The most that a pair counts, in medians of the sizes so far: 2.5 medians are 1.7 standard
 /// deviations of normal values.
-pub const LARGEST_SCORE: f64 = 2.5;
+pub const LARGEST_SIZE: f64 = 2.5;
 
-/// The e-process after some pairs.
-#[derive(Debug, Clone, Default)]
-pub struct Process {
-    /// Sizes of the values so far, in order of size.
-    sizes: Vec<f64>,
-    /// Logarithms of the products, for each stake on a positive and on a negative sign.
-    products: [[f64; 2]; STAKES.len()],
+/// What is expected before the first pair: it keeps the error rate whatever it is, and moves the number of pairs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prior(f64);
+
+impl Prior {
+    /// Prior of blocks of whole trials, which are dear: an effect of more than a standard deviation of a block. Six that
+    /// agree can decide at 0.05, the fewest of any exact test.
+    pub const BLOCKS: Prior = Prior(2.0);
+    /// Prior of pairs of windows, of which a process has many: an effect of half their standard deviation.
+    pub const PAIRS: Prior = Prior(0.25);
 }
 
+/// The e-process after some pairs.
+#[derive(Debug, Clone)]
+pub struct Process {
+    prior: f64,
+    /// Values so far that are not 0, in order of size. A pair of equal figures shows no coin.
+    values: Vec<f64>,
+    /// Number of them, from the smallest on, that are within the largest size.
+    within: usize,
+    /// Sum of those within.
+    sum: f64,
+    /// Sum of their squares.
+    squares: f64,
+    /// Sum of the signs of the others.
+    beyond: f64,
+    ln_e: f64,
+}
+
+/// Loss of digits at which sums are made anew.
+const LOSS: f64 = 1e6;
+
 impl Process {
+    /// The process before the first pair.
+    pub fn new(prior: Prior) -> Process {
+        Process {
+            prior: prior.0,
+            values: Vec::new(),
+            within: 0,
+            sum: 0.0,
+            squares: 0.0,
+            beyond: 0.0,
+            ln_e: 0.0,
+        }
+    }
+
     /// The process after all of these values, each shifted by `-shift`.
-    pub fn from_shifted(xs: &[f64], shift: f64) -> Process {
-        let mut process = Process {
-            sizes: Vec::with_capacity(xs.len()),
-            ..Process::default()
-        };
+    pub fn from_shifted(xs: &[f64], shift: f64, prior: Prior) -> Process {
+        let mut process = Process::new(prior);
+        process.values.reserve(xs.len());
         xs.iter().for_each(|x| process.push(x - shift));
         process
     }
 
     /// Adds the value of the next pair.
     pub fn push(&mut self, x: f64) {
-        let size = x.abs();
-        let place = self.sizes.partition_point(|known| *known < size);
-        self.sizes.insert(place, size);
-        let score = self.score(size);
-        for (product, stake) in self.products.iter_mut().zip(STAKES) {
-            let bet = stake * score * x.signum();
-            let ln_cosh = bet.abs() + (-2.0 * bet.abs()).exp().ln_1p() - std::f64::consts::LN_2;
-            product[0] += bet - ln_cosh;
-            product[1] -= bet + ln_cosh;
+        if x == 0.0 {
+            return;
         }
+        self.insert(x);
+        let middle = self.values.len() / 2;
+        let median = match self.values.len() % 2 {
+            0 => f64::midpoint(self.values[middle - 1].abs(), self.values[middle].abs()),
+            _ => self.values[middle].abs(),
+        };
+        let largest = LARGEST_SIZE * median;
+        self.move_bound(largest);
+        self.bet_on(x.clamp(-largest, largest), largest);
+    }
+
+    fn insert(&mut self, x: f64) {
+        let size = x.abs();
+        let place = self.values.partition_point(|known| known.abs() < size);
+        self.values.insert(place, x);
+        match place < self.within {
+            true => {
+                self.within += 1;
+                self.sum += x;
+                self.squares += x * x;
+            }
+            false => self.beyond += x.signum(),
+        }
+    }
+
+    /// Makes the sums those of the values within this size.
+    fn move_bound(&mut self, largest: f64) {
+        while let Some(next) = self.values.get(self.within).filter(|x| x.abs() <= largest) {
+            self.sum += next;
+            self.squares += next * next;
+            self.beyond -= next.signum();
+            self.within += 1;
+        }
+        let before = self.squares;
+        while self.within > 0 && self.values[self.within - 1].abs() > largest {
+            self.within -= 1;
+            let last = self.values[self.within];
+            self.sum -= last;
+            self.squares -= last * last;
+            self.beyond += last.signum();
+        }
+        if before > LOSS * self.squares {
+            let within = &self.values[..self.within];
+            self.sum = within.iter().sum();
+            self.squares = within.iter().map(|x| x * x).sum();
+        }
+    }
+
+    /// Takes what the bet on the sign of the newest value pays, which is in the sums.
+    fn bet_on(&mut self, newest: f64, largest: f64) {
+        let pairs = self.values.len() as f64;
+        let outside = (self.values.len() - self.within) as f64;
+        let squares = self.squares + outside * largest * largest;
+        let sum = self.sum + self.beyond * largest;
+        let spread = |sum: f64| {
+            let explained = self.prior * sum * sum / (1.0 + pairs * self.prior);
+            (squares - explained).max(f64::MIN_POSITIVE).ln()
+        };
+        // Logarithm of the chance of the other sign over that of the one that was shown.
+        let odds = 0.5 * pairs * (spread(sum) - spread(sum - 2.0 * newest));
+        self.ln_e += std::f64::consts::LN_2 - odds.max(0.0) - (-odds.abs()).exp().ln_1p();
     }
 
     /// Natural logarithm of the e-value; 0 without pairs.
     pub fn ln_e(&self) -> f64 {
-        let all = self.products.as_flattened();
-        let largest = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = all.iter().map(|product| (product - largest).exp()).sum();
-        largest + (sum / all.len() as f64).ln()
-    }
-
-    /// The size of a value that is among the sizes, in medians of them.
-    fn score(&self, size: f64) -> f64 {
-        let middle = self.sizes.len() / 2;
-        let median = match self.sizes.len() % 2 {
-            0 => f64::midpoint(self.sizes[middle - 1], self.sizes[middle]),
-            _ => self.sizes[middle],
-        };
-        score(size, median)
+        self.ln_e
     }
 }
 
-/// A size in medians of all sizes, at most [`LARGEST_SCORE`].
+/// A size in medians of all sizes, at most [`LARGEST_SIZE`].
 fn score(size: f64, median: f64) -> f64 {
     match (size > 0.0, median > 0.0) {
         (false, _) => 0.0,
-        (true, true) => (size / median).min(LARGEST_SCORE),
+        (true, true) => (size / median).min(LARGEST_SIZE),
         // More than half of all values are 0.
-        (true, false) => LARGEST_SCORE,
+        (true, false) => LARGEST_SIZE,
     }
 }
 
 /// The e-value against "the label makes no difference". Saturates at `f64::MAX`.
-pub fn e_value(xs: &[f64]) -> f64 {
-    saturating_exp(Process::from_shifted(xs, 0.0).ln_e())
+pub fn e_value(xs: &[f64], prior: Prior) -> f64 {
+    saturating_exp(Process::from_shifted(xs, 0.0, prior).ln_e())
 }
 
-/// Fewest pairs that can reach `1/alpha`, if all of them have the same sign: 8 at 0.05.
-pub fn fewest_pairs(alpha: f64) -> u32 {
-    let mut process = Process::default();
+/// Fewest pairs that can reach `1/alpha`, if all of them are alike: 6 blocks at 0.05.
+pub fn fewest_pairs(alpha: f64, prior: Prior) -> u32 {
+    let mut process = Process::new(prior);
     let mut pairs = 0;
     while process.ln_e() < -alpha.ln() && pairs < 10_000 {
         process.push(1.0);
@@ -136,6 +215,19 @@ pub fn estimate_centre(xs: &[f64]) -> Option<f64> {
     Some(f64::midpoint(low, high))
 }
 
+/// Sizes beyond this are taken for it where a spread is estimated, in medians: 2.7 standard deviations of
+/// normal values.
+const LARGEST_FOR_SPREAD: f64 = 4.0;
+
+/// Standard deviation around the centre, of which values that are far from all others make little; `None`
+/// with fewer than two values.
+pub fn estimate_spread(xs: &[f64]) -> Option<f64> {
+    let centre = estimate_centre(xs)?;
+    let limit = LARGEST_FOR_SPREAD * scale_around(centre, xs);
+    let bounded = xs.iter().map(|x| (x - centre).clamp(-limit, limit));
+    summary::sd(&bounded.collect::<Vec<f64>>())
+}
+
 /// Sum of the scores of all shifted values, each with its sign.
 fn balance(xs: &[f64], shift: f64) -> f64 {
     let sizes: Vec<f64> = xs.iter().map(|x| (x - shift).abs()).collect();
@@ -156,14 +248,16 @@ fn scale_around(middle: f64, xs: &[f64]) -> f64 {
 /// The smallest interval that holds every shift which the test at `alpha` does not reject at
 /// this length. With probability 1 − alpha the true shift is in the intervals of *all* lengths.
 /// `None` while it is unbounded, and where no common shift of all pairs is left.
-pub fn confidence_sequence(xs: &[f64], alpha: f64) -> Option<Interval> {
-    if xs.len() < fewest_pairs(alpha) as usize {
+pub fn confidence_sequence(xs: &[f64], alpha: f64, prior: Prior) -> Option<Interval> {
+    if xs.len() < fewest_pairs(alpha, prior) as usize {
         return None;
     }
-    let is_kept = |shift: f64| Process::from_shifted(xs, shift).ln_e() < -alpha.ln();
+    let is_kept = |shift: f64| Process::from_shifted(xs, shift, prior).ln_e() < -alpha.ln();
     // Where more than half of the values are one, hardly a shift but that one is kept.
-    let centre = estimate_centre(xs).filter(|centre| is_kept(*centre));
-    let centre = centre.or_else(|| median(xs))?;
+    let middle = median(xs)?;
+    let is_most = 2 * xs.iter().filter(|x| **x == middle).count() > xs.len();
+    let centre = estimate_centre(xs).filter(|centre| !is_most && is_kept(*centre));
+    let centre = centre.unwrap_or(middle);
     let scale = scale_around(centre, xs);
     if scale == 0.0 {
         return Some(Interval::centred_at(centre, 0.0));
@@ -177,11 +271,11 @@ pub fn confidence_sequence(xs: &[f64], alpha: f64) -> Option<Interval> {
 
 /// Distances from the centre that are tried, in scales: from the first on by a factor.
 const FIRST_DISTANCE: f64 = 0.01;
-const DISTANCE_FACTOR: f64 = 1.25;
+const DISTANCE_FACTOR: f64 = 1.5;
 /// Up to ten thousand scales.
-const DISTANCES: i32 = 62;
+const DISTANCES: i32 = 35;
 /// Halvings of the last step.
-const HALVINGS: u32 = 24;
+const HALVINGS: u32 = 20;
 /// Halvings of the range of all values, until no more digits change.
 const CENTRE_HALVINGS: u32 = 64;
 
@@ -214,6 +308,8 @@ mod tests {
     use crate::testing::{Normal, assert_close};
     use proptest::prelude::*;
 
+    const BLOCKS: Prior = Prior::BLOCKS;
+
     /// Values of one sign, of different sizes.
     const UP: [f64; 12] = [
         0.031, 0.018, 0.044, 0.027, 0.052, 0.012, 0.036, 0.029, 0.041, 0.022, 0.033, 0.025,
@@ -221,9 +317,9 @@ mod tests {
 
     #[test]
     fn one_pair_is_hardly_evidence_and_none_is_none() {
-        assert_eq!(e_value(&[]), 1.0);
-        // Both signs are staked alike: whatever the coin says, the mean is 1.
-        assert_close(Some(e_value(&[3.0])), 1.0);
+        assert_eq!(e_value(&[], BLOCKS), 1.0);
+        // Nothing is known before the first: both signs are as likely.
+        assert_close(Some(e_value(&[3.0], BLOCKS)), 1.0);
     }
 
     #[test]
@@ -239,7 +335,7 @@ mod tests {
                         0 => *size,
                         _ => -size,
                     });
-                e_value(&signed.collect::<Vec<f64>>())
+                e_value(&signed.collect::<Vec<f64>>(), BLOCKS)
             })
             .sum();
         assert_close(Some(sum / f64::from(coins)), 1.0);
@@ -279,42 +375,42 @@ mod tests {
 
     #[test]
     fn pairs_of_which_most_are_alike_have_an_interval_around_none() {
-        let mut xs = vec![0.0; 120];
-        xs.extend([0.02; 42]);
-        xs.extend([-0.02; 38]);
-        let found = confidence_sequence(&xs, 0.05).unwrap();
+        let pair = |k: u32| match k * 7 % 200 {
+            0..42 => 0.02,
+            42..80 => -0.02,
+            _ => 0.0,
+        };
+        let xs: Vec<f64> = (0..200).map(pair).collect();
+        let found = confidence_sequence(&xs, 0.05, BLOCKS).unwrap();
         assert!(found.low <= 0.0 && found.high >= 0.0, "{found:?}");
         assert!(found.high - found.low < 0.02, "{found:?}");
     }
 
     #[test]
-    fn equal_values_give_the_mean_of_the_powers() {
-        // Python: n = 9; mean of (e**c/cosh(c))**n over c and -c for c in STAKES.
-        let n = 9;
-        let mean: f64 = STAKES
-            .iter()
-            .flat_map(|c| [*c, -c])
-            .map(|c| (c.exp() / c.cosh()).powi(n))
-            .sum::<f64>()
-            / 12.0;
-        assert_close(Some(e_value(&[0.02; 9])), mean);
+    fn equal_values_pay_what_the_t_test_says_of_them() {
+        // Python: product over k = 2 … n of 2 / (1 + (a / b)**(k / 2)), a = k - 2*k**2 / (1 + 2*k),
+        // b = k - 2*(k - 2)**2 / (1 + 2*k), for n = 9.
+        assert_close(Some(e_value(&[0.02; 9], BLOCKS)), 194.77285270446282);
     }
 
     #[test]
-    fn eight_pairs_of_one_sign_can_decide_at_five_percent_and_seven_cannot() {
-        assert_eq!(fewest_pairs(0.05), 8);
-        assert!(e_value(&[0.5; 7]) < 20.0);
-        assert_eq!(confidence_sequence(&UP[..7], 0.05), None);
-        assert!(e_value(&[0.5; 8]) >= 20.0);
+    fn six_pairs_of_one_sign_can_decide_at_five_percent_and_five_cannot() {
+        assert_eq!(
+            (fewest_pairs(0.05, BLOCKS), fewest_pairs(0.01, BLOCKS)),
+            (6, 9)
+        );
+        assert!(e_value(&[0.5; 5], BLOCKS) < 20.0);
+        assert_eq!(confidence_sequence(&UP[..5], 0.05, BLOCKS), None);
+        assert!(e_value(&[0.5; 6], BLOCKS) >= 20.0);
     }
 
     #[test]
     fn the_interval_holds_the_median_and_ends_where_the_evidence_does() {
-        let Interval { low, high } = confidence_sequence(&UP, 0.05).unwrap();
+        let Interval { low, high } = confidence_sequence(&UP, 0.05, BLOCKS).unwrap();
         let middle = median(&UP).unwrap();
         assert!(low < middle && middle < high, "{low} {high}");
         assert!(low > 0.0, "{low}");
-        let e = |shift: f64| Process::from_shifted(&UP, shift).ln_e().exp();
+        let e = |shift: f64| Process::from_shifted(&UP, shift, BLOCKS).ln_e().exp();
         assert!(e(low - 1e-4) >= 20.0 && e(high + 1e-4) >= 20.0);
         assert!(e(low + 1e-4) < 20.0 && e(high - 1e-4) < 20.0);
     }
@@ -322,18 +418,18 @@ mod tests {
     #[test]
     fn equal_values_leave_one_shift() {
         let point = Interval::centred_at(0.1, 0.0);
-        assert_eq!(confidence_sequence(&[0.1; 9], 0.05), Some(point));
-        assert_eq!(confidence_sequence(&[0.1; 5], 0.05), None);
+        assert_eq!(confidence_sequence(&[0.1; 9], 0.05, BLOCKS), Some(point));
+        assert_eq!(confidence_sequence(&[0.1; 5], 0.05, BLOCKS), None);
     }
 
     #[test]
     fn one_value_out_of_all_bounds_does_not_hide_the_others() {
         let mut xs = UP.to_vec();
         xs.extend(UP);
-        let clean = e_value(&xs);
+        let clean = e_value(&xs, BLOCKS);
         xs.insert(9, -40.0);
         assert!(clean > 1000.0, "{clean}");
-        assert!(e_value(&xs) > 20.0, "{}", e_value(&xs));
+        assert!(e_value(&xs, BLOCKS) > 20.0, "{}", e_value(&xs, BLOCKS));
     }
 
     /// Windows of a machine that has bursts and remembers, without any effect: the values of
@@ -364,7 +460,7 @@ mod tests {
         let mut normal = Normal::from_seed(11);
         let crossed = (0..1000)
             .filter(|_| {
-                let mut process = Process::default();
+                let mut process = Process::new(BLOCKS);
                 windows(&mut normal, 100, 0.0).into_iter().any(|x| {
                     process.push(x);
                     process.ln_e() >= 20f64.ln()
@@ -382,7 +478,7 @@ mod tests {
         let covered = (0..100)
             .filter(|_| {
                 let xs = windows(&mut normal, 60, 0.05);
-                confidence_sequence(&xs, 0.05).is_some_and(|i| i.contains(0.05))
+                confidence_sequence(&xs, 0.05, BLOCKS).is_some_and(|i| i.contains(0.05))
             })
             .count();
         assert!(covered >= 92, "{covered} of 100");
@@ -392,7 +488,7 @@ mod tests {
         #[test]
         fn the_sign_of_the_values_does_not_matter(xs in prop::collection::vec(-1.0..1.0f64, 1..30)) {
             let mirrored: Vec<f64> = xs.iter().map(|x| -x).collect();
-            let (a, b) = (Process::from_shifted(&xs, 0.0).ln_e(), Process::from_shifted(&mirrored, 0.0).ln_e());
+            let (a, b) = (Process::from_shifted(&xs, 0.0, BLOCKS).ln_e(), Process::from_shifted(&mirrored, 0.0, BLOCKS).ln_e());
             prop_assert!((a - b).abs() < 1e-9, "{} and {}", a, b);
         }
 
@@ -402,7 +498,7 @@ mod tests {
             scale in 1e-6..1e6f64,
         ) {
             let scaled: Vec<f64> = xs.iter().map(|x| x * scale).collect();
-            let (a, b) = (Process::from_shifted(&xs, 0.0).ln_e(), Process::from_shifted(&scaled, 0.0).ln_e());
+            let (a, b) = (Process::from_shifted(&xs, 0.0, BLOCKS).ln_e(), Process::from_shifted(&scaled, 0.0, BLOCKS).ln_e());
             prop_assert!((a - b).abs() < 1e-6, "{} and {}", a, b);
         }
 
@@ -412,7 +508,7 @@ mod tests {
             shift in -3.0..3.0f64,
         ) {
             let moved: Vec<f64> = xs.iter().map(|x| x + shift).collect();
-            let (a, b) = (confidence_sequence(&xs, 0.05), confidence_sequence(&moved, 0.05));
+            let (a, b) = (confidence_sequence(&xs, 0.05, BLOCKS), confidence_sequence(&moved, 0.05, BLOCKS));
             prop_assert_eq!(a.is_some(), b.is_some());
             if let (Some(a), Some(b)) = (a, b) {
                 prop_assert!((a.low + shift - b.low).abs() < 1e-3, "{} {}", a.low, b.low);

@@ -88,13 +88,6 @@ pub fn confidence_sequence(xs: &[f64], alpha: f64) -> Option<Interval> {
     confidence_interval(&Moments::from_values(xs), alpha)
 }
 
-/// Fewest values that can reach `1/alpha`, however clear they are: 5 at 0.05.
-pub fn fewest_values(alpha: f64) -> u32 {
-    let most_ln_e = |n: f64| 0.5 * (n - 1.0) * (n * PRIOR_VARIANCE).ln_1p();
-    let can_decide = |n: &u32| most_ln_e(f64::from(*n)) >= -alpha.ln();
-    (2..).find(can_decide).unwrap_or(u32::MAX)
-}
-
 /// Natural logarithm of the e-value.
 pub fn ln_e_value(moments: &Moments) -> f64 {
     if moments.count() < 2 {
@@ -227,8 +220,6 @@ mod tests {
         assert!(e_value(&[0.5; 4]) < 20.0);
         assert_eq!(confidence_sequence(&XS[..4], 0.05), None);
         assert!(e_value(&[0.5; 5]) >= 20.0);
-        assert_eq!(fewest_values(0.05), 5);
-        assert_eq!(fewest_values(0.5), 3);
         assert!(confidence_sequence(&XS[..5], 0.05).is_some());
     }
 

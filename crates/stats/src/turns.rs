@@ -12,7 +12,7 @@
 
 use crate::differences::Difference;
 use crate::levels::{self, Levels};
-use crate::randomization::{self, Process};
+use crate::randomization::{self, Prior, Process};
 use crate::safe_test::{Interval, saturating_exp};
 use crate::verdict::{
     Judgement, Params, Test, Verdict, judge_direction, to_ratio, undecidable_judgement,
@@ -110,14 +110,14 @@ impl<'a> View<'a> {
         let all = processes.concat();
         View {
             processes,
-            ln_e: Process::from_shifted(&all, 0.0).ln_e(),
+            ln_e: Process::from_shifted(&all, 0.0, Prior::PAIRS).ln_e(),
             centre: randomization::estimate_centre(&all).unwrap_or(f64::NAN),
             all,
         }
     }
 
     fn interval(&self, alpha: f64) -> Option<Interval> {
-        let within = randomization::confidence_sequence(&self.all, alpha)?;
+        let within = randomization::confidence_sequence(&self.all, alpha, Prior::PAIRS)?;
         let more = between(self.processes, alpha);
         Some(Interval {
             low: within.low - more,
@@ -131,8 +131,9 @@ impl<'a> View<'a> {
 
     fn is_same(&self, params: &Params, limit: f64) -> bool {
         // Both ends are rejected wherever the interval lies between them, and that is soon known.
-        let is_rejected =
-            |shift: f64| Process::from_shifted(&self.all, shift).ln_e() >= -params.alpha.ln();
+        let is_rejected = |shift: f64| {
+            Process::from_shifted(&self.all, shift, Prior::PAIRS).ln_e() >= -params.alpha.ln()
+        };
         // An end of 0 is none: pairs that are all 0 reject everything else.
         let may_be = limit == 0.0 || is_rejected(limit) && is_rejected(-limit);
         may_be

@@ -1,8 +1,9 @@
-//! Better, worse, same or unknown: what the blocks of a comparison say.
+//! Better, worse, same or unknown: what the values of a comparison say, and the safe t-test's answer.
 //!
-//! The input is `x = ln(arm / baseline)` of every block, **in the order in which
-//! the blocks were measured**. After each block the safe test and its confidence
-//! sequence are looked at:
+//! Where a coin drew the order of what is compared, [`crate::coins`] judges, and assumes nothing of the noise.
+//! [`judge`] is for values of which no coin drew anything, such as cells beside each other. The input is
+//! `x = ln(arm / baseline)` of every block, **in the order in which the blocks were measured**. After each
+//! block the safe test and its confidence sequence are looked at:
 //!
 //! - the interval lies inside ± the smallest effect of interest: *same*;
 //! - else the e-value reaches `1/alpha`: *better* or *worse*;
@@ -36,7 +37,7 @@ use model::Better;
 use serde::{Deserialize, Serialize};
 
 /// An estimate beyond this many blocks is not worth giving.
-const MAX_BLOCKS_NEEDED: u32 = 10_000;
+pub(crate) const MAX_BLOCKS_NEEDED: u32 = 10_000;
 
 /// Limits that a verdict is held to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,9 +86,9 @@ impl Verdict {
 #[serde(rename_all = "kebab-case")]
 pub enum Test {
     /// The safe t-test of the log-ratios ([`safe_test`]).
-    #[default]
     SafeT,
     /// The coins that drew the order of the arms ([`crate::randomization`]).
+    #[default]
     Coins,
 }
 
@@ -99,8 +100,7 @@ pub struct Judgement {
     /// For *unknown*, the blocks in total that it takes if those to come are like those
     /// that were measured; `None` with fewer than two blocks, or beyond 10 000.
     pub blocks_needed: Option<u32>,
-    /// Geometric mean of arm / baseline over the blocks; by coins the centre of
-    /// the logarithms. NaN if there are no
+    /// Centre of arm / baseline over the blocks; by the t-test their geometric mean. NaN if there are no
     /// blocks, or if one of them has no finite logarithm.
     pub ratio: f64,
     /// Interval of the ratio, at 1 − alpha and valid at every look; `None` while unbounded.
@@ -188,24 +188,13 @@ pub fn log_ratio(arm: f64, baseline: f64) -> Option<f64> {
     (arm > 0.0 && baseline > 0.0 && x.is_finite()).then_some(x)
 }
 
-/// Judges the log-ratios `xs` of blocks, in the order of measuring.
-///
-/// ```
-/// use stats::{Better, Params, Verdict, judge, log_ratio};
-///
-/// // Requests per second of (arm, baseline), block by block.
-/// let blocks = [(1041.0, 1003.0), (1058.0, 1011.0), (1049.0, 1004.0),
-///     (1037.0, 998.0), (1062.0, 1015.0), (1044.0, 1001.0)];
-/// let xs: Vec<f64> = blocks.iter().filter_map(|&(a, b)| log_ratio(a, b)).collect();
-/// let params = Params { alpha: 0.05, smallest_effect: 0.02, better: Better::Higher };
-/// let judgement = judge(&xs, &params);
-/// assert_eq!(judgement.verdict, Verdict::Better);
-/// assert_eq!(judgement.decided_at, Some(5));
-/// assert!(judgement.interval.is_some_and(|i| i.low > 1.03 && i.high < 1.06));
-/// ```
+/// Judgement on the log-ratios `xs` of blocks of which no coin drew the order, by the safe t-test.
 pub fn judge(xs: &[f64], params: &Params) -> Judgement {
     if xs.is_empty() || xs.iter().any(|x| !x.is_finite()) {
-        return undecidable_judgement(xs);
+        return Judgement {
+            test: Test::SafeT,
+            ..undecidable_judgement(xs)
+        };
     }
     let all = Moments::from_values(xs);
     let decision = first_decision(xs, params);
@@ -251,12 +240,12 @@ fn first_decision(xs: &[f64], params: &Params) -> Option<Decision> {
     crossing
 }
 
-pub(crate) fn is_same(moments: &Moments, params: &Params) -> bool {
+fn is_same(moments: &Moments, params: &Params) -> bool {
     let band = Interval::centred_at(0.0, params.smallest_effect.ln_1p());
     safe_test::confidence_interval(moments, params.alpha).is_some_and(|i| i.lies_within(&band))
 }
 
-pub(crate) fn is_different(moments: &Moments, params: &Params) -> bool {
+fn is_different(moments: &Moments, params: &Params) -> bool {
     safe_test::ln_e_value(moments) >= -params.alpha.ln()
 }
 
@@ -281,7 +270,7 @@ fn supports(moments: &Moments, verdict: Verdict, params: &Params) -> bool {
 
 /// The smallest number of blocks that would decide, if mean and standard
 /// deviation stayed what they are. Both criteria keep holding once they do.
-pub(crate) fn blocks_needed(moments: &Moments, params: &Params) -> Option<u32> {
+fn blocks_needed(moments: &Moments, params: &Params) -> Option<u32> {
     let (mean, sd) = (moments.mean(), moments.sd()?);
     smallest_count(moments.count(), MAX_BLOCKS_NEEDED, |count| {
         let expected = Moments::from_mean_and_sd(count, mean, sd);
@@ -306,7 +295,7 @@ pub(crate) fn undecidable_judgement(xs: &[f64]) -> Judgement {
         blocks: u32::try_from(xs.len()).unwrap_or(u32::MAX),
         decided_at: None,
         upheld: true,
-        test: Test::SafeT,
+        test: Test::Coins,
         difference: None,
     }
 }

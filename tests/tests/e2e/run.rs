@@ -386,7 +386,7 @@ fn the_budget_that_ended_a_run_is_told_how_to_extend_it() {
     let advice = &first[0].remedy;
     let has_room = advice.contains("schedlab run --resume out --budget ");
     assert!(
-        has_room && advice.contains("about 5 blocks in all"),
+        has_room && advice.contains("about 6 blocks in all"),
         "{advice}"
     );
     let more = bench.run(&["run", "--resume", "out", "--budget", "4s"]);

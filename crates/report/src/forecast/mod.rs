@@ -15,9 +15,7 @@ use results::ResultSet;
 use serde::Serialize;
 use stats::bounds;
 use stats::levels::{self, Levels};
-use stats::planner::{
-    Confidence, blocks_to_detect, blocks_to_show_same, pairs_to_detect, processes_to_show_same,
-};
+use stats::planner::{Confidence, blocks_to_detect, blocks_to_show_same, processes_to_show_same};
 use stats::summary;
 
 /// A pause between trials that is longer is not part of measuring: the run was
@@ -172,13 +170,8 @@ impl Forecast {
         };
         let blocks = |effect| {
             let shift = shift_of_change(effect, scale);
-            noise.answer(|sd| match noise.pairs {
-                Some(pairs) => {
-                    let needed = pairs_to_detect(shift, sd, planned)?;
-                    Some(needed.div_ceil(pairs))
-                }
-                None => blocks_to_detect(shift, sd, planned),
-            })
+            let pairs = noise.pairs.unwrap_or(1);
+            noise.answer(|sd| Some(blocks_to_detect(shift, sd, planned)?.div_ceil(pairs)))
         };
         let effect = self.effect.filter(|_| scale == Scale::Ratio);
         self.rows.push(Row {

@@ -1,19 +1,11 @@
 //! Doubts that a judgement leaves, in words.
 
-use stats::{Judgement, Test};
+use stats::Judgement;
 
-/// Sentence on the test where it is not the usual one.
-pub fn by_coins(judgement: &Judgement) -> Option<String> {
-    if judgement.difference.is_some() {
-        return Some(
-            "figures may be 0 or below it, so the change is a difference in their unit and no ratio: evidence \
-             and interval are by the coins that drew the order of the arms in each block"
-                .to_owned(),
-        );
-    }
-    (judgement.test == Test::Coins).then(|| {
-        "some blocks are far from all others, which hides an effect from a t-test: evidence, interval \
-         and change are by the coins that drew the order of the arms in each block"
+/// Sentence on the scale where it is not the usual one.
+pub fn by_difference(judgement: &Judgement) -> Option<String> {
+    judgement.difference.map(|_| {
+        "figures may be 0 or below it, so the change is a difference in their unit and no ratio"
             .to_owned()
     })
 }
@@ -42,12 +34,9 @@ pub fn doubt_note(judgement: &Judgement) -> Option<String> {
             ))
         }
         (_, _) if judgement.difference.is_some() => None,
-        (_, _) if judgement.interval.is_none() && judgement.test == Test::Coins => {
-            Some("no interval holds all changes that the coins allow".to_owned())
-        }
-        (blocks, _) if judgement.interval.is_none() => {
-            Some(format!("{blocks} blocks are too few for an interval"))
-        }
+        (blocks, _) if judgement.interval.is_none() => Some(format!(
+            "{blocks} blocks are too few for an interval, or no change fits all of them"
+        )),
         _ => None,
     }
 }

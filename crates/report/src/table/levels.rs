@@ -3,16 +3,12 @@
 use crate::table::{BlockDifference, BlockPoint, Difference};
 use judge::Judgement;
 use results::Pair;
-use stats::Test;
 use stats::summary::mean;
 
-/// Geometric mean over the blocks that have a ratio, so that the levels of two arms
-/// differ by the ratio of their comparison.
-fn level(pairs: &[Pair], of: impl Fn([f64; 2]) -> f64) -> Option<f64> {
+/// Geometric mean over the blocks that have a ratio.
+fn baseline_level(pairs: &[Pair]) -> Option<f64> {
     let with_ratio = pairs.iter().filter(|pair| pair.log_ratio().is_some());
-    let logarithms: Vec<f64> = with_ratio
-        .map(|pair| of(pair.ratio_values()).ln())
-        .collect();
+    let logarithms: Vec<f64> = with_ratio.map(|pair| pair.ratio_values()[0].ln()).collect();
     mean(&logarithms).map(f64::exp)
 }
 
@@ -32,14 +28,9 @@ pub(super) fn levels_of(
         let of = |of: fn(&Pair) -> f64| mean_of(pairs, of);
         return (of(|pair| pair.baseline), of(|pair| pair.arm));
     }
-    let baseline = level(pairs, |[baseline, _]| baseline);
-    let arm = match judged.test {
-        Test::SafeT => level(pairs, |[_, arm]| arm),
-        Test::Coins => baseline
-            .zip(judged.known_ratio())
-            .map(|(level, ratio)| level * ratio),
-    };
-    (baseline, arm)
+    let baseline = baseline_level(pairs);
+    let arm = baseline.zip(judged.known_ratio());
+    (baseline, arm.map(|(level, ratio)| level * ratio))
 }
 
 /// The change in the unit of the metric, where that is the scale.

@@ -1,15 +1,10 @@
 //! The figure of one comparison for who follows it over many runs.
 
 use super::Comparison;
-use stats::{Test, summary};
+use stats::randomization;
 
 /// Blocks that tell a spread, at least.
 const FEWEST_BLOCKS: usize = 3;
-/// Standard deviation by the median distance from the median, of normal values.
-const SD_BY_MEDIAN: f64 = 1.4826;
-/// Variance of a median by that of the mean, of normal values.
-const OF_MEDIAN: f64 = std::f64::consts::FRAC_PI_2;
-
 /// Logarithm of a ratio with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogRatio {
@@ -26,17 +21,10 @@ impl Comparison {
         if logs.len() < FEWEST_BLOCKS {
             return None;
         }
-        let variance = match self.test {
-            Test::SafeT => summary::sd(&logs)?.powi(2),
-            // Blocks that are far from the others moved the centre little.
-            Test::Coins => {
-                let middle = summary::median(&logs)?;
-                let away: Vec<f64> = logs.iter().map(|log| (log - middle).abs()).collect();
-                OF_MEDIAN * (SD_BY_MEDIAN * summary::median(&away)?).powi(2)
-            }
-        };
+        // Blocks that are far from the others moved the centre little.
+        let spread = randomization::estimate_spread(&logs)?;
         let value = self.ratio?.ln();
-        let error = (variance / logs.len() as f64).sqrt();
+        let error = spread / (logs.len() as f64).sqrt();
         (value.is_finite() && error.is_finite()).then_some(LogRatio { value, error })
     }
 }

@@ -10,7 +10,7 @@ use model::{Better, InPlace, Scale, StopRule, Windows, format_duration_ns};
 use results::Pair;
 use results::turns::{Process, choose_scale};
 use serde::Serialize;
-use stats::randomization::{e_value, estimate_centre};
+use stats::randomization::{Prior, e_value, estimate_centre};
 use stats::summary::{self, median};
 use stats::t_test;
 
@@ -165,7 +165,7 @@ fn compare(
         change_ns: model::truncate_to_u64(median(&changes).unwrap_or(0.0)),
         first_half: half(Span::FirstHalf),
         second_half: half(Span::SecondHalf),
-        carry_over_e_value: e_value(&growths(processes, metric, scale)),
+        carry_over_e_value: e_value(&growths(processes, metric, scale), Prior::PAIRS),
         price: price(processes, metric, judge::error_rate(stop)),
     };
     (judged, in_turns)

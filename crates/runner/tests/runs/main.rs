@@ -123,7 +123,7 @@ fn a_trial_that_is_longer_than_the_budget_is_said_after_the_first() {
     );
     outcome.unwrap();
     let expected = "One trial takes 1s, so a block takes about 2s, and the budget is 1.5s: the run ends after its \
-                    first block. `--budget 11s` has room for 5, the least for an answer.";
+                    first block. `--budget 14s` has room for 6, the least for an answer.";
     assert_eq!(said, [expected]);
     // What has been measured is in the results, with one advice.
     let results = ResultSet::read(place.path()).unwrap();
@@ -143,30 +143,30 @@ fn after_blocks(blocks: usize, budget_ms: u64) -> (usize, Vec<String>) {
 
 #[test]
 fn a_budget_that_ends_just_short_of_the_least_blocks_is_stretched_by_a_tenth_at_most() {
-    let (trials, said) = after_blocks(4, 9_300);
-    assert_eq!(trials, 10, "the fifth block and no further one: {said:?}");
-    let expected = "The run may take up to 10.23s in place of its budget of 9.3s: 5 blocks are the least for an \
+    let (trials, said) = after_blocks(5, 11_200);
+    assert_eq!(trials, 12, "the sixth block and no further one: {said:?}");
+    let expected = "The run may take up to 12.32s in place of its budget of 11.2s: 6 blocks are the least for an \
                     answer, and they end within a tenth more.";
     assert!(said.iter().any(|what| what == expected), "{said:?}");
 
-    let (trials, said) = after_blocks(4, 9_000);
-    assert_eq!(trials, 8, "the fifth would need more than a tenth");
-    let ended = "The budget of 9s ended the run after 4 of at least 5 blocks.";
+    let (trials, said) = after_blocks(5, 10_800);
+    assert_eq!(trials, 10, "the sixth would need more than a tenth");
+    let ended = "The budget of 10.8s ended the run after 5 of at least 6 blocks.";
     assert_eq!(said, [ended]);
 }
 
 #[test]
 fn a_budget_is_not_stretched_for_more_than_the_least_blocks() {
-    let (trials, said) = after_blocks(5, 11_500);
-    assert_eq!(trials, 10, "a sixth block would end at 12 s");
-    assert_eq!(said, ["The budget of 11.5s ended the run after 5 blocks."]);
+    let (trials, said) = after_blocks(6, 13_500);
+    assert_eq!(trials, 12, "a seventh block would end at 14 s");
+    assert_eq!(said, ["The budget of 13.5s ended the run after 6 blocks."]);
 }
 
 #[test]
 fn what_a_run_said_of_its_budget_is_outdated_once_it_goes_on() {
     let mut place = Place::new(experiment(&["default", "same"]));
-    place.run_until(8, undecided());
-    place.experiment.stop.budget_ns = Some(9_300_000_000);
+    place.run_until(10, undecided());
+    place.experiment.stop.budget_ns = Some(11_200_000_000);
     place.resume(undecided()).unwrap();
     let results = ResultSet::read(place.path()).unwrap();
     let of_budget = results.manifest.warnings.iter();
@@ -231,7 +231,7 @@ fn the_budget_ends_a_run_but_never_before_the_first_block() {
     let trials = place.run(FakeTarget::new(|_| took(1.0)));
     assert_eq!(trials.len(), 2);
     let said = warnings(&place);
-    let expected = "The budget of 1ns ended the run after 1 of at least 5 blocks.";
+    let expected = "The budget of 1ns ended the run after 1 of at least 6 blocks.";
     assert!(said.iter().any(|what| what == expected), "{said:?}");
 }
 

@@ -8,7 +8,7 @@ use model::turns::Span;
 use model::{Scale, Trial, Windows};
 use results::ResultSet;
 use results::turns::{Process, choose_scale, find_processes};
-use stats::randomization;
+use stats::randomization::{self, Prior};
 use stats::safe_test::saturating_exp;
 
 /// Turns in the picture of a process: more cannot be told apart.
@@ -74,7 +74,7 @@ fn e_values(processes: &[Process], metric: &str) -> Vec<(f64, f64)> {
     let shifts = processes
         .iter()
         .flat_map(|p| p.pair_shifts(metric, Span::Whole, scale));
-    let mut process = randomization::Process::default();
+    let mut process = randomization::Process::new(Prior::PAIRS);
     let mut pairs = 0.0;
     shifts
         .map(|x| {

@@ -36,6 +36,7 @@ use neighbour_cost::Paid;
 use ranks::Rank;
 use results::{Overload, ResultSet, StoredTrial, overload};
 use serde::Serialize;
+use stats::randomization::{Prior, fewest_pairs};
 use std::collections::BTreeMap;
 
 /// Parts that have nothing to show are empty.
@@ -109,7 +110,7 @@ pub struct GeometricMean {
 pub fn geometric_mean(values: &[f64], alpha: f64) -> Option<GeometricMean> {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let mean = stats::summary::mean(&logs)?;
-    let enough = logs.len() >= stats::safe_test::fewest_values(alpha) as usize;
+    let enough = logs.len() >= fewest_pairs(alpha, Prior::BLOCKS) as usize;
     let test = stats::t_test::one_sample(&logs, alpha).filter(|_| enough);
     let interval = test.map(|test| test.interval);
     let end = |end: f64| Some(end.exp()).filter(|value| value.is_finite());

@@ -201,14 +201,14 @@ mod tests {
 
     #[test]
     fn a_point_is_the_geometric_mean_with_an_interval_where_a_comparison_may_have_one() {
-        let values = [1.0, 4.0, 1.0, 4.0, 2.0];
+        let values = [1.0, 4.0, 1.0, 4.0, 2.0, 2.0];
         let four = geometric_mean(&values[..4], 0.05).unwrap();
         assert!((four.value - 2.0).abs() < 1e-12);
         assert_eq!((four.low, four.blocks), (None, 4));
-        let five = geometric_mean(&values, 0.05).unwrap();
-        // t.interval(0.95, 4) of scipy 1.14: 2.776 standard errors, each of ln(2) / sqrt(5).
-        let ratio = five.high.unwrap() / five.value;
-        assert!((ratio.ln() - 2.776_445_1 * 2f64.ln() / 5f64.sqrt()).abs() < 1e-6);
+        let six = geometric_mean(&values, 0.05).unwrap();
+        // Tables of t with 5 degrees of freedom: 2.5706 standard errors, each of ln(2) * sqrt(0.8 / 6).
+        let ratio = six.high.unwrap() / six.value;
+        assert!((ratio.ln() - 2.570_581_8 * 2f64.ln() * (0.8 / 6f64).sqrt()).abs() < 1e-6);
     }
 
     #[test]
@@ -216,7 +216,8 @@ mod tests {
         let spread = [1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 1.07];
         for blocks in 2..=spread.len() {
             let logs: Vec<f64> = spread[..blocks].iter().map(|x: &f64| x.ln()).collect();
-            let comparison = stats::safe_test::confidence_sequence(&logs, 0.05);
+            let prior = stats::randomization::Prior::BLOCKS;
+            let comparison = stats::randomization::confidence_sequence(&logs, 0.05, prior);
             let point = geometric_mean(&spread[..blocks], 0.05).unwrap();
             assert_eq!(point.low.is_some(), comparison.is_some(), "{blocks}");
         }

@@ -32,7 +32,7 @@ impl CellScope<'_> {
             self.note_missing(head, arm, pairs.len(), overload),
             note_unusable(pairs, by_difference),
             note_from_nothing(pairs),
-            doubt::by_coins(judged),
+            doubt::by_difference(judged),
             doubt::doubt_note(judged),
         ];
         notes.into_iter().flatten().collect()
