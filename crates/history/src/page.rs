@@ -158,7 +158,7 @@ fn describe_look(look: Look, runs: &[Run]) -> String {
         since => format!("; {} came since", format_count(since, "run")),
     };
     format!(
-        "Changes from {} % on were looked for on {}, with at most {} false alarms a year{newer}.",
+        "Changes from {} % on were looked for on {}; false alarms: at most {} a year{newer}.",
         (1e5 * look.settings.effect).round() / 1e3,
         format_time(look.at),
         look.settings.false_alarms_per_year

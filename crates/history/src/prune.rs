@@ -1,6 +1,6 @@
 //! What leaves a store that is made smaller: old runs, and what only they had.
 
-use crate::alarm::Outcome;
+use crate::alarm::{Alarm, Outcome};
 use crate::run::Run;
 use crate::series::SeriesKey;
 use crate::store::Contents;
@@ -20,8 +20,9 @@ pub struct Pruning {
 
 /// The runs of before a moment, but for those of open alarms: the run before the change, and those of its series since.
 pub fn plan_pruning(contents: &Contents, before: Timestamp) -> Pruning {
+    let open = list_open(contents);
     let old = contents.runs.iter().filter(|run| run.created < before);
-    let (kept, gone): (Vec<&Run>, Vec<&Run>) = old.partition(|run| is_of_open_alarm(run, contents));
+    let (kept, gone): (Vec<&Run>, Vec<&Run>) = old.partition(|run| is_of_one(run, &open));
     let runs: BTreeSet<String> = gone.iter().map(|run| run.id.clone()).collect();
     let stays = |id: &String| !runs.contains(id) && contents.runs.iter().any(|run| run.id == *id);
     let ended = contents.alarms.iter().filter(|known| {
@@ -38,17 +39,21 @@ pub fn plan_pruning(contents: &Contents, before: Timestamp) -> Pruning {
     }
 }
 
-fn is_of_open_alarm(run: &Run, contents: &Contents) -> bool {
-    let open = contents
-        .alarms
-        .iter()
-        .filter(|known| known.outcome == Outcome::Open);
-    open.map(|known| &known.alarm).any(|alarm| {
+/// Open alarms with the beginning of the run before the change.
+fn list_open(contents: &Contents) -> Vec<(&Alarm, Option<Timestamp>)> {
+    let open = contents.alarms.iter();
+    let open = open.filter(|known| known.outcome == Outcome::Open);
+    open.map(|known| {
+        let before = contents.find_run(&known.alarm.before);
+        (&known.alarm, before.ok().map(|run| run.created))
+    })
+    .collect()
+}
+
+fn is_of_one(run: &Run, open: &[(&Alarm, Option<Timestamp>)]) -> bool {
+    open.iter().any(|(alarm, before)| {
         let is_named = [&alarm.before, &alarm.first, &alarm.seen].contains(&&run.id);
-        let before = contents
-            .find_run(&alarm.before)
-            .map(|before| before.created);
-        let is_since = before.is_ok_and(|before| run.created >= before);
+        let is_since = before.is_some_and(|before| run.created >= before);
         let is_of_series = || {
             let mut figures = run.figures.iter();
             figures.any(|figure| SeriesKey::from_figure(run, figure) == alarm.key)
