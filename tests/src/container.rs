@@ -2,7 +2,7 @@
 //! asked.
 
 use crate::{Bench, skipped, stdout};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -97,6 +97,12 @@ impl Drop for Container {
     }
 }
 
+/// True where the root of this process is not that of the machine's first one, or cannot be compared with it.
+pub fn is_in_a_chroot() -> bool {
+    let place = |path| std::fs::metadata(path).map(|of| (of.dev(), of.ino())).ok();
+    place("/") != place("/proc/1/root/")
+}
+
 /// The files of a system that has busybox and nothing else.
 fn make_root(bench: &Bench) -> PathBuf {
     let root = bench.path("root");
@@ -120,6 +126,21 @@ pub struct Image {
 }
 
 impl Image {
+    /// True where Podman can make images; else it is said why not.
+    #[track_caller]
+    pub fn is_possible_or_skip() -> bool {
+        if !Container::is_possible_or_skip() {
+            return false;
+        }
+        let is_possible = !is_in_a_chroot();
+        if !is_possible {
+            skipped(
+                "Podman makes no image in a chroot: it mounts its root anew, which is no mount there",
+            );
+        }
+        is_possible
+    }
+
     /// Makes one. Its files are in this bench.
     pub fn make(bench: &Bench) -> Self {
         let (root, tar) = (make_root(bench), bench.path("root.tar"));

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tests::{Bench, beside_others, expect_code, is_root, skipped, stderr, stdout};
+use tests::{Bench, Image, beside_others, expect_code, is_root, skipped, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
 name = "ci"
@@ -92,8 +92,11 @@ fn a_job_with_a_file_that_is_none_measures_nothing() {
 
 #[test]
 fn the_container_file_makes_an_image() {
-    if !is_root() || tests::program("podman").is_none() {
-        return skipped("podman needs root here, and is not installed everywhere");
+    if !is_root() {
+        return skipped("podman is used as root");
+    }
+    if !Image::is_possible_or_skip() {
+        return;
     }
     let _turn = beside_others();
     let bench = Bench::default();

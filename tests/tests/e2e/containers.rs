@@ -55,7 +55,7 @@ fn image(bench: &Bench) -> Option<Image> {
         skipped("podman is used as root");
         return None;
     }
-    let is_possible = Container::is_possible_or_skip();
+    let is_possible = Image::is_possible_or_skip();
     is_possible.then(|| Image::make(bench))
 }
 

@@ -1,6 +1,8 @@
 //! The ready-made experiments of experiments/databases, with the real databases, in a shortened form: one
 //! block of what takes about a second.
 
+#![allow(clippy::disallowed_methods)]
+
 use crate::presets::{expect_metric, measure, shorten};
 use std::path::PathBuf;
 use tests::{beside_others, skipped, with_lock_of_runs};
@@ -62,9 +64,22 @@ fn expect_rows(file: &str, changes: &[(&str, &str)], only: &[&str], arms: usize,
     }
 }
 
+/// True where root can be called by another name, as PostgreSQL needs it; else it is said why not.
+fn can_rename_root_or_skip() -> bool {
+    let mut unshare = std::process::Command::new("unshare");
+    let tried = unshare.args(["--user", "true"]).output();
+    let can = !tests::is_root() || tried.is_ok_and(|output| output.status.success());
+    if !can {
+        skipped(
+            "PostgreSQL refuses root, and the kernel makes no user namespace here, as in a chroot",
+        );
+    }
+    can
+}
+
 #[test]
 fn postgresql_answers_at_an_open_rate_and_its_own_log_has_the_latencies() {
-    if !are_there(&POSTGRESQL) {
+    if !are_there(&POSTGRESQL) || !can_rename_root_or_skip() {
         return;
     }
     let _turn = beside_others();
@@ -87,7 +102,7 @@ fn redis_and_sqlite_are_measured_on_data_from_a_seed() {
 #[test]
 #[ignore = "takes a minute: make test-long ROWS=databases"]
 fn every_cell_of_the_databases_is_measured() {
-    if !are_there(&POSTGRESQL) || !are_there(&REDIS) {
+    if !are_there(&POSTGRESQL) || !are_there(&REDIS) || !can_rename_root_or_skip() {
         return;
     }
     let _turn = with_lock_of_runs();
