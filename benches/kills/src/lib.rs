@@ -114,8 +114,8 @@ pub struct Campaign {
 /// The machine as far as trials of the mechanism change it.
 fn machine_now(mechanism: Mechanism) -> Machine {
     match mechanism {
-        Mechanism::Containers => Machine::now(false).with_containers(tests::own_containers()),
-        _ => Machine::now(mechanism.turns_knobs()),
+        Mechanism::Containers => Machine::now(None).with_containers(tests::own_containers()),
+        _ => Machine::now(mechanism.knob()),
     }
 }
 

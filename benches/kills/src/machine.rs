@@ -11,17 +11,11 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The machine as it is; without its knobs where others may turn them meanwhile.
-    pub(crate) fn now(with_knobs: bool) -> Self {
-        let mut files = Vec::new();
-        if with_knobs {
-            scheduler_knobs("/proc/sys/kernel", &mut files);
-            // Features, slices and the like of EEVDF, and the base slice's scaling.
-            scheduler_knobs("/sys/kernel/debug/sched", &mut files);
-        }
-        let knobs = files.into_iter().filter_map(|path| {
-            let value = fs::read_to_string(&path).ok()?;
-            Some((path, value))
+    /// The machine as it is, with this knob.
+    pub(crate) fn now(knob: Option<&Path>) -> Self {
+        let knobs = knob.into_iter().filter_map(|path| {
+            let value = fs::read_to_string(path).ok()?;
+            Some((path.to_owned(), value))
         });
         let mut cgroups = BTreeSet::new();
         our_groups(Path::new("/sys/fs/cgroup"), &mut cgroups);
@@ -67,16 +61,6 @@ impl Unlike {
         self.knobs.retain(|path| other.knobs.contains(path));
         self.cgroups.retain(|path| other.cgroups.contains(path));
     }
-}
-
-fn scheduler_knobs(dir: &str, files: &mut Vec<PathBuf>) {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let files_of_it = entries.map(|e| e.path()).filter(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // `debug` is a picture of all run queues.
-        path.is_file() && name != "debug" && (dir.ends_with("sched") || name.starts_with("sched_"))
-    });
-    files.extend(files_of_it);
 }
 
 fn our_groups(dir: &Path, found: &mut BTreeSet<PathBuf>) {

@@ -103,11 +103,15 @@ impl fmt::Display for Mechanism {
 }
 
 impl Mechanism {
-    /// Runs with knobs of this machine in their arms, which one run has at a time. The others go beside runs that
-    /// turn knobs, and are not asked for them.
-    pub fn turns_knobs(self) -> bool {
-        use Mechanism::{Deadline, FullDisk, Ssh, Tunables, Turns};
-        matches!(self, Tunables | Turns | Deadline | Ssh | FullDisk)
+    /// True where one run has it at a time; the others go beside runs that turn knobs.
+    pub fn needs_lock_of_runs(self) -> bool {
+        self.knob().is_some() || self == Mechanism::Deadline
+    }
+
+    /// The knob of this machine that its arm turns. Runs of others beside it may turn any other.
+    pub(crate) fn knob(self) -> Option<&'static Path> {
+        use Mechanism::{FullDisk, Ssh, Tunables, Turns};
+        matches!(self, Tunables | Turns | Ssh | FullDisk).then(|| Path::new(KNOB))
     }
 
     /// All mechanisms, in the order in which they are tried.

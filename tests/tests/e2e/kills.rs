@@ -30,7 +30,7 @@ fn some_lose_and_leave_nothing(mechanism: Mechanism) {
 /// Every victim is killed once while its run is under way. What turns a knob of this machine has the
 /// lock of runs.
 fn nothing_is_lost_or_left(mechanism: Mechanism, victims: &[Victim]) {
-    let _turn = match mechanism.turns_knobs() {
+    let _turn = match mechanism.needs_lock_of_runs() {
         true => with_lock_of_runs(),
         false => beside_others(),
     };
