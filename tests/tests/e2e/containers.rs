@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tests::{
-    Bench, Container, Image, beside_others, expect_code, is_root, own_containers, skipped, stderr,
-    stdout, with_lock_of_runs, write_program,
+    Bench, Container, Image, alone, beside_others, expect_code, is_root, own_containers, skipped,
+    stderr, stdout, with_lock_of_runs, write_program,
 };
 
 /// Limits are given since Podman raises them otherwise, which needs CAP_SYS_RESOURCE.
@@ -101,7 +101,8 @@ fn an_arm_reaches_the_processes_and_the_cgroup_of_a_service_in_a_container() {
 
 #[test]
 fn an_image_that_is_not_there_is_told_before_anything_starts() {
-    let _turn = with_lock_of_runs();
+    // Beside another run `check` looks at less.
+    let _turn = alone();
     let bench = Bench::default();
     if !is_root() || !Container::is_possible_or_skip() {
         return skipped("podman is used as root");
