@@ -56,8 +56,8 @@ pub fn judge(trial: &Trial, pair: Pair) -> Result<Judgement, Box<dyn Error>> {
     fs::write(&secret, serde_json::to_string(&pair)?)?;
     let worker = std::env::current_exe()?;
     let text = format!(
-        "name = \"blind\"\n[[arm]]\nname = \"first\"\nenv = {{ PROGRAM = \"first\" }}\n\
-         [[arm]]\nname = \"second\"\nenv = {{ PROGRAM = \"second\" }}\n\
+        "name = \"blind\"\n[[arm]]\nname = \"first\"\ncpus = \"0\"\nenv = {{ PROGRAM = \"first\" }}\n\
+         [[arm]]\nname = \"second\"\ncpus = \"0\"\nenv = {{ PROGRAM = \"second\" }}\n\
          [[workload]]\nname = \"messages\"\nkind = \"command\"\ncommand = [{:?}, \"work\", {:?}]\n\
          [[workload.metric]]\nname = \"took\"\nregex = 'took: (?<v>\\S+)'\nbetter = \"lower\"\nunit = \"s\"\n\
          [stop]\nsmallest-effect = \"1%\"\nmax-blocks = {}\n",

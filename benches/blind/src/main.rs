@@ -6,7 +6,8 @@
 //! ```
 //! A program sends so many messages forth and back between two processes through pipes, and prints how long
 //! that took. A change is one of more messages in one of the two programs, from 2 to 15 %, by a coin in the
-//! first or in the second. The order of the pairs is drawn, too. Nothing that schedlab reads tells which.
+//! first or in the second. The order of the pairs is drawn, too. Nothing that schedlab reads tells which. Both
+//! processes are on one CPU: on two, whether they share one is a second draw that hides all the others.
 
 #![allow(
     clippy::print_stdout,
