@@ -6,7 +6,7 @@ use std::fmt;
 use std::fs;
 use std::process::Command;
 
-/// What schedlab says of a pair.
+/// Judgement of a pair by schedlab.
 #[derive(Debug)]
 pub struct Judgement {
     verdict: String,

@@ -14,7 +14,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// What the second takes longer than the first, in percent.
+    /// Time by which the second takes longer than the first, in percent.
     pub fn change_percent(self) -> f64 {
         100.0 * ((100.0 + self.second) / (100.0 + self.first) - 1.0)
     }
@@ -35,7 +35,7 @@ impl Pair {
     }
 }
 
-/// What was drawn, which nobody sees before all is judged.
+/// Pairs that were drawn, which nobody sees before all is judged.
 #[derive(Debug)]
 pub struct Sealed {
     pairs: Vec<Pair>,

@@ -1,4 +1,4 @@
-//! What leaves a store that is made smaller: old runs, and what only they had.
+//! Runs that leave a store which is made smaller, with what only they had.
 
 use crate::alarm::{Alarm, Outcome};
 use crate::run::Run;

@@ -213,7 +213,7 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
     }
 }
 
-/// What is observed in whole trials only, if there is any.
+/// Observation that is of whole trials only, if there is any.
 fn find_whole_observation(observe: &Observe) -> Option<String> {
     if observe.trace.is_some() {
         return Some("a trace is of one arm, not of arms that take turns".to_owned());

@@ -44,7 +44,7 @@ use crate::summary::{self, median};
 /// deviations of normal values.
 pub const LARGEST_SIZE: f64 = 2.5;
 
-/// What is expected before the first pair: it keeps the error rate whatever it is, and moves the number of pairs.
+/// Expectation before the first pair: it keeps the error rate whatever it is, and moves the number of pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prior(f64);
 

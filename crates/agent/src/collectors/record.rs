@@ -1,4 +1,4 @@
-//! What perf(1) records of all CPUs within the window: samples, or the scheduler's events. The file that perf
+//! Recordings that perf(1) makes of all CPUs within the window: samples, or the scheduler's events. The file that perf
 //! writes is kept as it is, for `perf report` and `perf sched`.
 
 use super::def::{At, Collected, Collecting, CollectorDef, Lack, Start};
@@ -19,7 +19,7 @@ const FILE: &str = "perf.data";
 /// perf opens an event on each CPU before it answers, and writes what it knows of all files at its end.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// What perf is asked to record.
+/// Recording that perf is asked for.
 #[derive(Debug)]
 struct Recording {
     name: &'static str,

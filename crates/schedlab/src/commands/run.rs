@@ -79,7 +79,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
 
 type Ended = Result<Finished, CliError>;
 
-/// What is said of a run at its end.
+/// Words on a run at its end.
 struct Finished {
     code: ExitCode,
     /// The conclusion, for who did not watch.

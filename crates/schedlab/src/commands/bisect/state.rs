@@ -39,7 +39,7 @@ pub struct State {
 }
 
 impl State {
-    /// What the other one looks for that this one does not; none where both are one bisection.
+    /// Thing that the other one looks for and this one does not; none where both are one bisection.
     pub(super) fn differs_from(&self, other: &State) -> Option<&'static str> {
         let configuration = |state: &State| {
             let files = (state.fragments.clone(), state.digests.clone());

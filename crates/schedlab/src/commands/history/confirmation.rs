@@ -37,7 +37,7 @@ pub fn confirm(args: &ConfirmArgs) -> Result<ExitCode, CliError> {
     }
 }
 
-/// What came of a confirmation.
+/// Outcome of a confirmation.
 pub enum Answer {
     /// The alarm ended, and the history has that.
     Ended(End),

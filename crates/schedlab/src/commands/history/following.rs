@@ -22,7 +22,7 @@ pub struct Follow {
     pub store: Option<PathBuf>,
     /// Time for the confirmation of open alarms.
     pub confirm_ns: Option<u64>,
-    /// What another run on this machine means.
+    /// Meaning of another run on this machine.
     pub wait: WaitArgs,
 }
 
