@@ -133,7 +133,7 @@ impl Trial<'_, '_> {
             leaders: &leaders,
             interrupt: self.context.interrupt,
         });
-        // The agent counts in all trials alike, but a message wakes four threads.
+        // `schedlab overhead` names the collector in trials that nobody watches. A message wakes four threads.
         if let Some(pace) = pace.filter(|_| self.spec.is_watched) {
             (self.context.say)(Reply::Pace { pace });
         }

@@ -28,6 +28,7 @@ pub mod rusage;
 pub mod sched_ext;
 pub mod sched_trace;
 pub mod schedstat;
+pub mod scheduler_stats;
 pub mod stat;
 pub mod sys;
 pub mod system;

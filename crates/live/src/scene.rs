@@ -31,7 +31,7 @@ pub enum Life {
 }
 
 /// One machine of several.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// Name of the machine.
     pub name: String,

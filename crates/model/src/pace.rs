@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Work of the load and its server in the last second or so, all their threads together.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     /// Time that the counts are of.
     pub over_ns: u64,
@@ -19,6 +19,9 @@ pub struct Pace {
     /// Counters of the sched_ext scheduler that have grown, by the kernel's names without `SCX_EV_`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sched_ext: BTreeMap<String, u64>,
+    /// Figures that the sched_ext scheduler tells of itself (scx_stats), by its own names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scheduler: BTreeMap<String, f64>,
     /// Latencies of the load that ended, by the names of their logs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub latencies: BTreeMap<String, Latencies>,

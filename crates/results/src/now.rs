@@ -14,7 +14,7 @@ const FOLDER: &str = "report";
 const FILE: &str = "now.json";
 
 /// The step under way.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Now {
     /// Number of the block; 0 before the first.
     pub block: u32,

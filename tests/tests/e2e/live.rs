@@ -160,6 +160,27 @@ fn figures_of_a_trial_that_runs_are_seen_and_kept_nowhere() {
 }
 
 #[test]
+#[ignore = "needs scx_rusty, which make test-long builds"]
+fn a_real_scheduler_tells_its_own_figures() {
+    if let Some(why) = tests::no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let words = "run -w wakeup:1 --duration 4s -a default -a scx_rusty@1.1.4 --vm debian:sid -o run \
+                 --max-blocks 2 -q";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let paces = watch_paces(&bench, &words);
+    let told = |pace: &Value| pace["scheduler"]["slice_us"].as_f64() > Some(0.0);
+    assert!(paces.iter().any(told), "{paces:?}");
+    let tells_nothing = |pace: &Value| pace["scheduler"].is_null();
+    assert!(
+        paces.iter().any(tells_nothing),
+        "the kernel's own has none: {paces:?}"
+    );
+}
+
+#[test]
 fn a_run_draws_itself_goes_on_when_the_view_is_left_and_prints_its_report() {
     let _turn = beside_others();
     let bench = Bench::default();

@@ -1,11 +1,10 @@
 //! Figures of a trial that runs, for those who watch it: read where the agent is awake anyway, once a
-//! second, said to the runner, and forgotten.
-//!
-//! It is on whether somebody watches or not, so that a trial that is watched is measured as any other.
+//! second, said to the runner, and forgotten. Nothing is read in a trial that nobody watches.
 
 use super::def::{At, Collected, Collecting, CollectorDef, nothing_missing};
 use super::memory_files;
 use collect::pace::Look;
+use collect::scheduler_stats::{Conversation, Over};
 use collect::tasks::Pid;
 use load::sys::thread_cpu_ns;
 use model::{Latencies, Pace, Role};
@@ -35,6 +34,8 @@ struct Watched {
     last: Option<Look>,
     /// Files in which the load tells how far it is, by its logs, with what they had at the last look.
     told: BTreeMap<String, (File, Latencies)>,
+    /// The scheduler that is in force, if it tells figures.
+    scheduler: Option<Conversation>,
     due: Option<Instant>,
     cost_ns: u64,
 }
@@ -72,6 +73,17 @@ impl Watched {
         told.collect()
     }
 
+    /// Figures of the scheduler in force. Arms that take turns bring another one.
+    fn hear_scheduler(&mut self, at: &At) -> BTreeMap<String, f64> {
+        match self.scheduler.as_mut().map(Conversation::take_figures) {
+            Some(Ok(figures)) => figures,
+            Some(Err(Over)) | None => {
+                self.scheduler = Conversation::open(at.root);
+                BTreeMap::new()
+            }
+        }
+    }
+
     fn count_latencies(&mut self) -> BTreeMap<String, Latencies> {
         let told = self.told.iter_mut().map(|(log, (file, last))| {
             let now = read_told(file);
@@ -85,6 +97,7 @@ impl Watched {
 impl Collecting for Watched {
     fn begin_window(&mut self, at: &At) {
         self.told = Watched::find_told(at);
+        self.scheduler = Conversation::open(at.root);
         self.last = self.look(at);
     }
 
@@ -97,11 +110,15 @@ impl Collecting for Watched {
             self.begin_window(at);
             return None;
         }
+        let began = thread_cpu_ns();
+        let scheduler = self.hear_scheduler(at);
+        let hearing_ns = thread_cpu_ns().saturating_sub(began);
         let look = self.look(at)?;
         let latencies = self.count_latencies();
         let pace = self.last.as_ref().map(|last| Pace {
-            cost_ns: self.cost_ns,
+            cost_ns: self.cost_ns + hearing_ns,
             latencies,
+            scheduler,
             ..look.count_since(last)
         });
         self.last = Some(look);
@@ -111,6 +128,7 @@ impl Collecting for Watched {
     fn end_window(&mut self, _: &At) {
         self.last = None;
         self.told.clear();
+        self.scheduler = None;
     }
 
     fn collected_results(&self) -> Collected {

@@ -59,7 +59,7 @@ pub fn wanted_collectors(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
     let mut wanted: Vec<&CollectorDef> =
         match spec.arm.collect.as_ref().or(spec.observe.collect.as_ref()) {
             Some(named) => named.iter().filter_map(|name| find(name)).collect(),
-            None => cheap(&costs_file().map(|path| read(&path)).unwrap_or_default()),
+            None => usual(spec),
         };
     let is_missing = wanted.iter().all(|def| def.name != trace::DEF.name);
     if spec.observe.trace.is_some() && is_missing {
@@ -70,6 +70,14 @@ pub fn wanted_collectors(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
         wanted.retain(|def| def.name == pace::DEF.name);
     }
     wanted
+}
+
+/// Those that nobody named. What only those see who watch is not read for nobody.
+fn usual(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
+    let costs = costs_file().map(|path| read(&path)).unwrap_or_default();
+    let mut usual = cheap(&costs);
+    usual.retain(|def| spec.is_watched || def.name != pace::DEF.name);
+    usual
 }
 
 /// Stored costs; none if they were measured under another kernel, which says nothing about this

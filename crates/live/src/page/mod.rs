@@ -19,18 +19,28 @@ use std::time::{Duration, Instant};
 
 /// Clients at a time. One more is not heard before another has gone.
 const MOST_CLIENTS: usize = 128;
+/// Time between two scenes for each client that there is: what they cost together does not grow with them.
+const PAUSE_OF_EACH: Duration = Duration::from_millis(40);
 /// Time in which clients take what is left at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// The page itself.
 const PAGE: &str = include_str!("page.html");
 
+/// What all clients get.
+#[derive(Debug, Clone, Default)]
+struct Event {
+    /// As it is sent.
+    bytes: Arc<Vec<u8>>,
+    /// Number of the event, so that each client gets it once.
+    number: u64,
+    /// Can it wait for a moment?
+    is_scene: bool,
+}
+
 /// The event for all clients.
 #[derive(Debug, Default)]
 struct Shared {
-    /// The last event as it is sent.
-    event: Arc<Vec<u8>>,
-    /// Number of the event, so that each client gets it once.
-    number: u64,
+    last: Event,
     is_over: bool,
 }
 
@@ -63,6 +73,8 @@ impl Page {
             secret: secret.clone(),
             at,
             clients: Vec::new(),
+            current: Event::default(),
+            next_scene: Instant::now(),
         };
         let thread = std::thread::Builder::new()
             .name("page".to_owned())
@@ -98,8 +110,11 @@ impl Page {
 
     fn send(&self, name: &str, json: &str) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.event = Arc::new(format!("event: {name}\ndata: {json}\n\n").into_bytes());
-        shared.number += 1;
+        shared.last = Event {
+            bytes: Arc::new(format!("event: {name}\ndata: {json}\n\n").into_bytes()),
+            number: shared.last.number + 1,
+            is_scene: name == "scene",
+        };
         drop(shared);
         self.wake_up();
     }
@@ -139,30 +154,33 @@ struct Server {
     secret: String,
     at: SocketAddr,
     clients: Vec<Client>,
+    /// The event that is sent now.
+    current: Event,
+    /// Time from which on the next scene may be sent.
+    next_scene: Instant,
 }
 
 impl Server {
     fn serve(mut self) {
         let mut farewell = None;
         loop {
-            let (event, number, is_over) = {
-                let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-                (Arc::clone(&shared.event), shared.number, shared.is_over)
-            };
+            let (is_over, is_waiting) = self.take_event();
             let served = Served {
                 secret: &self.secret,
                 at: self.at,
                 page: PAGE,
-                event: &event,
-                number,
+                event: &self.current.bytes,
+                number: self.current.number,
             };
             self.clients.retain_mut(|client| client.serve(&served));
+            let number = self.current.number;
             let is_done = self.clients.iter().all(|client| client.has_all(number));
             let end = is_over.then(|| *farewell.get_or_insert_with(|| Instant::now() + FAREWELL));
             if end.is_some_and(|end| is_done || Instant::now() >= end) {
                 return;
             }
-            if self.wait(end).is_err() {
+            let next = is_waiting.then_some(self.next_scene);
+            if self.wait(end.into_iter().chain(next)).is_err() {
                 // Without poll(2) there is no page; the run goes on.
                 return;
             }
@@ -170,8 +188,24 @@ impl Server {
         }
     }
 
-    /// Until somebody comes, asks, or can take more, or there is something new.
-    fn wait(&self, end: Option<Instant>) -> io::Result<()> {
+    /// Takes the last event if its time has come. Gives whether the page is over, and whether a scene waits.
+    fn take_event(&mut self) -> (bool, bool) {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = shared.last.number > self.current.number;
+        let may_wait = shared.last.is_scene && !shared.is_over;
+        if is_new && may_wait && Instant::now() < self.next_scene {
+            return (false, true);
+        }
+        if is_new {
+            let clients = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
+            self.next_scene = Instant::now() + PAUSE_OF_EACH.saturating_mul(clients);
+            self.current = shared.last.clone();
+        }
+        (shared.is_over, false)
+    }
+
+    /// Until somebody comes, asks, or can take more, there is something new, or one of these moments is there.
+    fn wait(&self, moments: impl Iterator<Item = Instant>) -> io::Result<()> {
         let listens = match self.clients.len() < MOST_CLIENTS {
             true => PollFlags::IN,
             false => PollFlags::empty(),
@@ -181,7 +215,8 @@ impl Server {
             PollFd::new(&self.listener, listens),
         ];
         fds.extend(self.clients.iter().map(Client::awaited));
-        let deadlines = self.clients.iter().filter_map(Client::deadline).chain(end);
+        let deadlines = self.clients.iter().filter_map(Client::deadline);
+        let deadlines = deadlines.chain(moments);
         let limit = deadlines.min().map(|at| {
             let left = at.saturating_duration_since(Instant::now());
             // Not a moment too early.

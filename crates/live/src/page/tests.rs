@@ -108,6 +108,35 @@ fn clients_beyond_the_most_are_served_after_others_have_gone() {
 }
 
 #[test]
+fn many_clients_get_the_last_scene_of_a_while_and_not_each_one() {
+    let page = page();
+    let (host, path) = parts(&page);
+    let events = format!("{path}events");
+    page.show(&named("first"));
+    let headers = format!("Host: {host}\r\n");
+    let mut held: Vec<_> = (0..50)
+        .map(|_| BufReader::new(ask(&page, &events, &headers)).lines())
+        .collect();
+    let mut next = |client: usize| loop {
+        let line = held[client].next().expect("a line").unwrap();
+        if line.starts_with("data: ") {
+            return line;
+        }
+    };
+    for client in 0..50 {
+        assert!(next(client).contains("\"first\""));
+    }
+    page.show(&named("second"));
+    assert!(next(0).contains("\"second\""));
+    page.show(&named("third"));
+    std::thread::sleep(Duration::from_millis(20));
+    page.show(&named("fourth"));
+    assert!(next(0).contains("\"fourth\""), "nobody is sent the third");
+    page.show_report("over");
+    assert!(next(0).contains("\"over\""));
+}
+
+#[test]
 fn the_page_is_small_and_names_no_other_host() {
     assert!(PAGE.len() < 150 << 10);
     assert!(!PAGE.contains("http://") && !PAGE.contains("https://"));

@@ -25,6 +25,7 @@ fn pace() -> Pace {
         switches: 10_800,
         migrations: Some(240),
         sched_ext: [("DISPATCH_KEEP_LAST".to_owned(), 8)].into(),
+        scheduler: [("nr_queued".to_owned(), 3.0), ("pc_lc".to_owned(), 12.3456)].into(),
         latencies: [(
             "request".to_owned(),
             Latencies {

@@ -160,7 +160,17 @@ fn pace_in_words(pace: &Pace) -> String {
     parts.extend(migrations.map(|count| format!("{} migrations/s", per_sec(count))));
     let events = pace.sched_ext.iter();
     parts.extend(events.map(|(name, count)| format!("{} {}/s", clean(name), per_sec(*count))));
+    let told = pace.scheduler.iter();
+    parts.extend(told.map(|(name, value)| format!("{} {}", clean(name), round_for_show(*value))));
     parts.join(", ")
+}
+
+/// `1290`, `2.57`: whole numbers as they are.
+fn round_for_show(value: f64) -> String {
+    match value.fract() == 0.0 {
+        true => format!("{value:.0}"),
+        false => format!("{value:.2}"),
+    }
 }
 
 /// `81.2 us`, `1.2 ms`.
