@@ -6,7 +6,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tests::{Bench, expect_code, stdout};
 
-const FORMATS: [&str; 7] = ["text", "lkml", "csv", "json", "html", "markdown", "junit"];
+const FORMATS: [&str; 8] = [
+    "text", "lkml", "csv", "json", "html", "markdown", "junit", "ktap",
+];
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -72,12 +72,16 @@ fn what_is_not_decided_is_said_and_can_fail() {
 }
 
 #[test]
-fn a_ci_gets_junit_and_markdown() {
+fn a_ci_gets_junit_ktap_and_markdown() {
     let bench = bench();
     let of = |format| stdout(&bench.run(&["gate", "good", "slower", "--format", format]));
     let junit = of("junit");
     assert_eq!(junit.matches("<failure").count(), 1, "{junit}");
     assert!(junit.contains("type=\"regression\""), "{junit}");
+    let ktap = of("ktap");
+    assert!(ktap.starts_with("KTAP version 1\n1.."), "{ktap}");
+    assert_eq!(ktap.matches("\n  not ok ").count(), 1, "{ktap}");
+    assert_eq!(ktap.matches("\nnot ok ").count(), 1, "{ktap}");
     assert!(of("markdown").contains("**regression**"));
     let json: serde_json::Value = serde_json::from_str(&of("json")).expect("JSON");
     assert_eq!(json["by"], "effects");

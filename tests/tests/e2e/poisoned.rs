@@ -28,7 +28,7 @@ fn expect_clean(output: &Output, what: &str) {
 }
 
 /// Formats of `report`, `run` and `import`.
-const FORMATS: [&str; 9] = [
+const FORMATS: [&str; 10] = [
     "text",
     "lkml",
     "csv",
@@ -38,6 +38,7 @@ const FORMATS: [&str; 9] = [
     "html",
     "markdown",
     "junit",
+    "ktap",
 ];
 
 fn copy(from: &Path, to: &Path) {
@@ -172,7 +173,7 @@ fn all_commands(bench: &Bench, results: &str, other: &str) {
             "pack", results, "-o", "c.tar.gz", "--force", "--format", format,
         ]);
     }
-    for format in ["text", "json", "markdown", "junit"] {
+    for format in ["text", "json", "markdown", "junit", "ktap"] {
         for by in ["effects", "levels"] {
             commands.push(vec!["gate", other, results, "--by", by, "--format", format]);
         }

@@ -1,16 +1,26 @@
-//! JUnit XML: a suite for each cell, a test case for each check. What fails is a failure, what was
+//! JUnit XML, and KTAP of the same: a suite for each cell, a test case for each check. What fails is a failure, what was
 //! compared and is not decided is skipped, and what was not measured is an error.
 
 use super::text::format_move;
 use super::{Call, Check, FailOn, Gate};
 use crate::ReportError;
 use crate::render::junit::not_measured;
+use crate::render::ktap::render_suites;
 use model::printable::one_line;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 impl Gate {
     /// Answer for continuous integration.
     pub fn to_junit(&self, fail_on: FailOn) -> Result<String, ReportError> {
+        Ok(self.make_report(fail_on).to_string()?)
+    }
+
+    /// Answer for the test systems of the kernel.
+    pub fn to_ktap(&self, fail_on: FailOn) -> String {
+        render_suites(&self.make_report(fail_on))
+    }
+
+    fn make_report(&self, fail_on: FailOn) -> Report {
         let mut report = Report::new(&self.experiment);
         for checks in self.checks.chunk_by(|one, next| one.cell == next.cell) {
             let mut suite = TestSuite::new(&checks[0].cell);
@@ -25,7 +35,7 @@ impl Gate {
             suite.add_test_cases(self.lacks.iter().map(|lack| not_measured(lack)));
             report.add_test_suite(suite);
         }
-        Ok(report.to_string()?)
+        report
     }
 }
 

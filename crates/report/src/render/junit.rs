@@ -2,7 +2,6 @@
 //! each deciding comparison. *Worse* is a failure, *unknown* is skipped, and what
 //! was called of an A/A arm is an error of the measurement, as is all that was not measured.
 
-use crate::ReportError;
 use crate::lacks::{Lack, find_lacks};
 use crate::render::events::{describe_call, describe_ratio};
 use crate::table::across::EventComparison;
@@ -12,7 +11,8 @@ use doors::shown::clean_line;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use results::ResultSet;
 
-pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError> {
+/// The suites of all cells.
+pub fn make_report(table: &Table, results: &ResultSet) -> Report {
     let mut report = Report::new(&table.experiment.name);
     let lacks = find_lacks(table, results);
     report.add_test_suites(table.cells.iter().map(|cell| suite(table, cell, &lacks)));
@@ -23,7 +23,7 @@ pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError>
         suite.add_test_cases(of_run);
         report.add_test_suite(suite);
     }
-    Ok(report.to_string()?)
+    report
 }
 
 fn suite(table: &Table, cell: &CellTable, lacks: &[Lack]) -> TestSuite {

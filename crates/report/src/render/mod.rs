@@ -10,6 +10,7 @@ pub(crate) mod histogram;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod junit;
+pub(crate) mod ktap;
 pub(crate) mod latencies;
 pub(crate) mod lkml;
 pub(crate) mod markdown;
@@ -37,7 +38,8 @@ pub static FORMATS: &[Format] = &[
     Format { name: "json", file: Some("report.json"), summary: "for programs; `docs/report.schema.json` describes it", write: |table, _, _| json::render(table) },
     Format { name: "html", file: Some("report.html"), summary: "one page with charts that needs no network", write: |table, results, _| html::render(table, results) },
     Format { name: "markdown", file: None, summary: "tables for a merge request or a wiki", write: |table, _, _| Ok(markdown::render(table)) },
-    Format { name: "junit", file: None, summary: "JUnit XML for continuous integration: worse is a failure, what was not measured an error", write: |table, results, _| junit::render(table, results) },
+    Format { name: "junit", file: None, summary: "JUnit XML for continuous integration: worse is a failure, what was not measured an error", write: |table, results, _| Ok(junit::make_report(table, results).to_string()?) },
+    Format { name: "ktap", file: None, summary: "KTAP, the lines of kernel test systems: the same tests as in JUnit", write: |table, results, _| Ok(ktap::render_suites(&junit::make_report(table, results))) },
 ];
 
 type Write = fn(&Table, &ResultSet, &Options) -> Result<String, ReportError>;

@@ -61,6 +61,8 @@ pub enum GateFormat {
     Json,
     /// JUnit XML: what fails is a failure, what is not decided is skipped, what was not measured is an error
     Junit,
+    /// KTAP, the lines of kernel test systems: the same tests
+    Ktap,
     Markdown,
 }
 

@@ -55,6 +55,7 @@ fn print(gate: &Gate, args: &GateArgs) -> Result<(), CliError> {
     match args.format {
         GateFormat::Text => output::print_text(gate.to_text(fail_on, output::width())),
         GateFormat::Json => output::json(gate),
+        GateFormat::Ktap => output::print_text(gate.to_ktap(fail_on)),
         GateFormat::Markdown => output::print_text(gate.to_markdown(fail_on)),
         GateFormat::Junit => {
             output::print_text(gate.to_junit(fail_on).map_err(CliError::internal)?)
