@@ -3,7 +3,7 @@
 use crate::Placement;
 use crate::arm::Role;
 use crate::service::{Antagonist, OpenLoopParams, Server};
-use crate::stack::Service;
+use crate::stack::{FOLDER, Service};
 use crate::turns::{InPlace, Piloted};
 use crate::units::{format_duration_ns, format_rate};
 use serde::{Deserialize, Serialize};
@@ -275,9 +275,16 @@ impl Workload {
         self.server.is_some() || self.services.iter().any(|s| !s.ports.is_empty())
     }
 
-    /// True if its load and its services have folders.
+    /// True if its load and its services have folders: there are files for them, or a text of the load names
+    /// its folder.
     pub fn has_folders(&self) -> bool {
-        !self.services.is_empty() || !self.files.is_empty() || !self.keep.is_empty()
+        let has_files = !self.files.is_empty() || !self.keep.is_empty();
+        has_files || !self.services.is_empty() || self.names_folder()
+    }
+
+    fn names_folder(&self) -> bool {
+        let keys = serde_json::Value::from(self.kind.params().clone()).to_string();
+        keys.contains(&format!("{{{FOLDER}}}"))
     }
 
     /// True if it has programs of the role server.

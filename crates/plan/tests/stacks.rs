@@ -202,6 +202,25 @@ command = ["cat", "{folder}/conf/task.json"]
 "#;
 
 #[test]
+fn a_load_that_names_its_folder_has_one() {
+    let text = |command: &str| {
+        format!("[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"command\"\n{command}\n")
+    };
+    for (command, has) in [
+        ("command = [\"true\"]", false),
+        ("command = [\"sh\", \"-c\", \"echo {folders}\"]", false),
+        ("command = [\"touch\", \"{folder}/a\"]", true),
+        (
+            "command = [\"true\"]\nprepare = [\"mkdir\", \"{folder}/a\"]",
+            true,
+        ),
+    ] {
+        let experiment = parse_experiment("x.toml", &text(command)).unwrap();
+        assert_eq!(experiment.workloads[0].has_folders(), has, "{command}");
+    }
+}
+
+#[test]
 fn files_of_the_load_stay_in_its_folder_and_are_a_reason_to_have_one() {
     let experiment = parse_experiment("x.toml", FILES).unwrap();
     let workload = &experiment.workloads[0];

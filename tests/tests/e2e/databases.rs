@@ -15,6 +15,14 @@ const REDIS: [&str; 3] = ["redis-server", "redis-benchmark", "taskset"];
 const SHORT_POSTGRESQL: [(&str, &str); 2] =
     [("--time=15", "--time=2"), ("--scale=10", "--scale=1")];
 const SHORT_REDIS: [(&str, &str); 2] = [("\"300000\"", "\"20000\""), ("99999", "999")];
+const SHORT_MARIADB: [(&str, &str); 2] = [
+    ("--time=15", "--time=2"),
+    ("--table-size=100000", "--table-size=1000"),
+];
+const SHORT_ROCKSDB: [(&str, &str); 2] = [
+    ("--duration=10", "--duration=1"),
+    ("--num=500000", "--num=20000"),
+];
 const SHORT_SQLITE: [(&str, &str); 2] = [("i < 200000", "i < 2000"), ("i < 5000", "i < 50")];
 const OF_SQLITE: [Row; 2] = [("sqlite", "wall_time", "s"), ("sqlite", "cpu_time", "s")];
 const OF_RATE: [Row; 2] = [
@@ -35,6 +43,18 @@ const OF_CLOSED: [Row; 3] = [
 const OF_PIPELINED: [Row; 2] = [
     ("pipelined", "gets_per_sec", "1/s"),
     ("pipelined", "get_p99", "ms"),
+];
+const OF_MARIADB: [Row; 4] = [
+    ("closed", "transactions_per_sec", "1/s"),
+    ("closed", "transaction_p99", "ms"),
+    ("rate", "transaction_mean", "ms"),
+    ("rate", "transaction_p99", "ms"),
+];
+const OF_ROCKSDB: [Row; 4] = [
+    ("read", "reads_per_sec", "1/s"),
+    ("read", "read_p99_9", "us"),
+    ("read-beside-writes", "reads_per_sec", "1/s"),
+    ("read-beside-writes", "read_p99", "us"),
 ];
 const OF_READS: [Row; 2] = [
     ("reads", "transactions_per_sec", "1/s"),
@@ -100,7 +120,7 @@ fn redis_and_sqlite_are_measured_on_data_from_a_seed() {
 }
 
 #[test]
-#[ignore = "takes a minute: make test-long ROWS=databases"]
+#[ignore = "takes two minutes: make test-long ROWS=databases"]
 fn every_cell_of_the_databases_is_measured() {
     if !are_there(&POSTGRESQL) || !are_there(&REDIS) || !can_rename_root_or_skip() {
         return;
@@ -109,6 +129,20 @@ fn every_cell_of_the_databases_is_measured() {
     expect_rows("postgresql", &SHORT_POSTGRESQL, &["closed"], 3, &OF_CLOSED);
     let fewer = [SHORT_REDIS.as_slice(), &[("\"2000000\"", "\"200000\"")]].concat();
     expect_rows("redis", &fewer, &["pipelined"], 2, &OF_PIPELINED);
+    for (program, file, shorter, arms, rows) in [
+        (
+            "mariadb-install-db",
+            "mariadb",
+            &SHORT_MARIADB,
+            3,
+            &OF_MARIADB,
+        ),
+        ("db_bench", "rocksdb", &SHORT_ROCKSDB, 2, &OF_ROCKSDB),
+    ] {
+        if are_there(&[program]) {
+            expect_rows(file, shorter, &[], arms, rows);
+        }
+    }
     let huge = "postgresql-huge-pages";
     expect_rows(huge, &SHORT_POSTGRESQL, &[], 2, &OF_READS);
 }
