@@ -11,7 +11,7 @@
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
 # make test-long   a thousand kills at random times, and what needs emulated CPUs for long; hours
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test built-tests deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars quick always
+.PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test set-up-tests built-tests deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars quick always
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -117,11 +117,17 @@ test-java:
 # From nothing, as in CI, what is kept for the next build takes longer than it saves.
 test: export CARGO_INCREMENTAL = 0
 test:
-	@scripts/setup test
-	$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-java test-sched built-tests
+	@scripts/setup build
+	@echo "Building the tests. The first time takes a quarter of an hour on two CPUs."
+	$(MAKE) --no-print-directory --jobs=4 --output-sync=target set-up-tests built-tests
 	scripts/test
 
-# The three workspaces are built at once: what one of them downloads, another one compiles.
+# What the tests need is installed while they are compiled. The three workspaces are built at once: what one
+# of them downloads, another one compiles.
+set-up-tests:
+	@scripts/setup test
+	@$(MAKE) --no-print-directory test-java test-sched
+
 built-tests:
 	cargo fmt --all --check
 	@cargo clippy --version

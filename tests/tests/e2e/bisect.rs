@@ -54,12 +54,20 @@ fn what_cannot_be_bisected_is_said_before_anything_is_built() {
     }
 }
 
+/// Words of a shell that print a number of steps near `$to`, another in each trial, and so take no time. Beside
+/// other tests, they would do most of the work of such a command.
+const COUNT: &str = "echo steps $((to + $$ % 256))";
+/// The metric of what they print.
+const STEPS: &str =
+    "[[workload.metric]]\nname = \"steps\"\nregex = '^steps (?<v>\\d+)'\nbetter = \"lower\"\n";
+
 /// A repository of a script that counts, built by another one: commit 11 of 16 lets it count further,
 /// and commit 8 does not build.
 fn with_a_slower_program(bench: &Bench) {
+    bench.file("count", COUNT);
     let script = "set -e; git init -q r; cd r; git config user.name a; git config user.email a@b.c; \
         for n in $(seq 0 16); do test $n -lt 11 && to=50000 || to=200000; \
-        echo \"mkdir bin; echo 'i=0; while [ \\$i -lt $to ]; do i=\\$((i+1)); done' > bin/count\" > build.sh; \
+        echo \"mkdir bin; { echo to=$to; cat steps; } > bin/count\" > build.sh; cp ../count steps; \
         test $n != 8 || echo 'echo no compiler; exit 1' > build.sh; \
         echo $n > NOTES; git add .; git commit -q -m \"change $n\"; git tag v$n; done";
     let made = Command::new("sh")
@@ -95,7 +103,7 @@ fn the_commit_that_slows_a_program_is_found_and_one_that_does_not_build_is_skipp
     with_a_slower_program(&bench);
     // A file without arms of its own.
     let text = "[[workload]]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", 'sh \"$PROGRAM\"']\n";
-    let file = bench.file("count.toml", text);
+    let file = bench.file("count.toml", &[text, STEPS].concat());
     let output = bisect_program(&bench, "bin/count", "sh build.sh", &[&file, "-o", "out"]);
     expect_code(&output, 0);
     let text = stdout(&output);
@@ -119,10 +127,11 @@ const BOTH_BUILD: &str = "both ends must build";
 /// A repository of a script that counts, farther from commit 5 of 6 on. No commit builds as it is, and what
 /// `no-exit.patch` changes is another line in the commit in the middle.
 fn with_what_does_not_build(bench: &Bench) {
+    bench.file("count", COUNT);
     let script = "set -e; git init -q r; cd r; git config user.name a; git config user.email a@b.c; \
         for n in $(seq 0 6); do test $n -lt 5 && to=40000 || to=160000; \
         echo exit 7 > first.sh; test $n != 3 || echo exit 8 > first.sh; \
-        echo \"i=0; while [ \\$i -lt $to ]; do i=\\$((i+1)); done\" > count.sh; \
+        { echo to=$to; cat ../count; } > count.sh; \
         git add .; git commit -q --allow-empty -m \"change $n\"; git tag v$n; done; \
         echo : > first.sh; git diff > ../no-exit.patch; git checkout -q first.sh";
     let made = Command::new("sh")
@@ -142,6 +151,7 @@ fn bisect_counting(bench: &Bench, more: &str) -> Output {
     ];
     words.extend("--repository r --good v0 --bad v6 --budget 1m -o out".split(' '));
     words.extend(more.split_whitespace());
+    words.extend(["--metric", "steps=/^steps (?<v>\\d+)/ lower"]);
     words.extend(["--", "sh", "-c", "sh \"$PROGRAM\""]);
     bench.run(&words)
 }
