@@ -13,6 +13,7 @@
 )]
 
 mod events;
+mod futility;
 mod machine;
 mod nights;
 mod protocol;

@@ -1,6 +1,7 @@
 //! The questions, and the table that answers each.
 
 use crate::events;
+use crate::futility;
 use crate::machine::Noise;
 use crate::nights;
 use crate::protocol::Protocol;
@@ -28,13 +29,14 @@ impl Setup {
 type Study = fn(&Setup) -> Table;
 
 /// All studies by name, in the order of the document.
-pub const ALL: [(&str, Study); 14] = [
+pub const ALL: [(&str, Study); 15] = [
     ("false-calls", false_calls),
     ("broken-assumptions", broken_assumptions),
     ("stopping", stopping),
     ("detection", detection),
     ("detection-by-noise", detection_by_noise),
     ("many-cells", many_cells),
+    ("set-aside", futility::study),
     ("sessions", sessions::study),
     ("turns", turns::study),
     ("events-of-equal-arms", events::study_equal_arms),

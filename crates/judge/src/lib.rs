@@ -160,6 +160,19 @@ fn params(better: Better, stop: &StopRule) -> Params {
     }
 }
 
+/// Chance, at most, that so many more blocks decide an open comparison; 1 where nothing can be told.
+pub fn chance_to_decide(judged: &Judgement, stop: &StopRule, more: u32) -> f64 {
+    let outlook = judged.outlook.as_ref();
+    outlook.map_or(1.0, |outlook| {
+        outlook.chance_to_decide(error_rate(stop), more)
+    })
+}
+
+/// Blocks, or processes in which arms take turns, that further ones like them would have to be in all.
+pub fn units_needed(judged: &Judgement, stop: &StopRule) -> Option<u32> {
+    judged.outlook.as_ref()?.units_needed(error_rate(stop), 0)
+}
+
 /// Error rate of a comparison, and false discovery rate of a family.
 pub fn error_rate(stop: &StopRule) -> f64 {
     1.0 - stop.confidence

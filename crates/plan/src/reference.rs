@@ -212,7 +212,7 @@ const STOP: TableDef = TableDef {
             "min-blocks",
             "number",
             "`3`",
-            "Blocks before a cell may end.",
+            "Blocks before a cell may end, decided or set aside.",
         ),
         KeyDef::new(
             "max-blocks",

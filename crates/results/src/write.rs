@@ -337,6 +337,19 @@ impl Writer {
         self.held.write_json(files::MANIFEST, &self.manifest)
     }
 
+    /// Removes warnings about the whole run that hold no more.
+    pub fn drop_warnings(
+        &mut self,
+        is_outdated: impl Fn(&Warning) -> bool,
+    ) -> Result<(), ResultsError> {
+        let before = self.manifest.warnings.len();
+        self.manifest.warnings.retain(|w| !is_outdated(w));
+        match self.manifest.warnings.len() == before {
+            true => Ok(()),
+            false => self.held.write_json(files::MANIFEST, &self.manifest),
+        }
+    }
+
     /// Store a finished trial: whole or absent.
     pub fn add_trial(&self, trial: &Trial, trial_files: &TrialFiles) -> Result<(), ResultsError> {
         self.add(trial, |dir| write_files(dir, trial_files))

@@ -9,7 +9,7 @@
 //! Where a load is too much for an arm, goodput decides instead of latency. In a hunt only events decide.
 
 use judge::events::{judge_events, pair_events};
-use judge::{Judged, Looks, Verdict, is_aa, judge_deciding};
+use judge::{Judged, Judgement, Looks, Verdict, is_aa, judge_deciding};
 use model::{DecidedBy, Experiment, Plan, Trial};
 use results::sample::find_unit;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +33,8 @@ pub struct OpenComparison {
     pub interval: Option<(f64, f64)>,
     /// Arm minus baseline so far, where a ratio has no meaning.
     pub difference: Option<OpenDifference>,
+    /// What was judged; none of events, and of a call that does not hold among the others.
+    pub judged: Option<Judgement>,
     /// Evidence against "no difference", on its way to 1 / (1 - confidence).
     pub e_value: f64,
 }
@@ -163,6 +165,7 @@ impl<'a> Decisions<'a> {
                 ratio: judged.ratio,
                 interval: judged.low.zip(judged.high),
                 difference: None,
+                judged: None,
                 e_value: judged.e_value,
             })
         });
@@ -220,13 +223,14 @@ impl<'a> Decisions<'a> {
             ratio: judgement.known_ratio(),
             interval: judgement.lower_end().zip(judgement.upper_end()),
             difference,
+            judged: (judgement.supported_verdict() == Verdict::Unknown).then_some(*judgement),
             e_value: judgement.e_value,
         }
     }
 }
 
 /// Blocks of a cell in which every one of `arms` has a trial that counts.
-fn complete_blocks(cell: usize, trials: &[Trial], arms: usize) -> u32 {
+pub(crate) fn complete_blocks(cell: usize, trials: &[Trial], arms: usize) -> u32 {
     let mut counts = BTreeMap::<u32, usize>::new();
     for trial in trials.iter().filter(|t| t.place.cell == cell && t.is_ok()) {
         *counts.entry(trial.place.block).or_default() += 1;

@@ -17,7 +17,7 @@ pub use cells::{CellState, Decisions, OpenComparison, OpenDifference};
 pub use check::{Looked, check_experiment};
 pub use gaps::{find_unexplained, find_unmeasured};
 pub use pool::{Member, Pool};
-pub use run::{Options, Outcome, run_plan, says_budget_ended, says_of_budget};
+pub use run::{Options, Outcome, find_set_aside, run_plan, says_budget_ended, says_of_budget};
 
 use machines::TargetError;
 use model::{Pace, PlannedTrial, Problem, Slo, Trial, Warning};
@@ -135,6 +135,8 @@ pub struct Progress {
     pub block: u32,
     /// Number of cells that need no more blocks.
     pub decided: usize,
+    /// Number of cells that get no more blocks, since those would hardly decide them.
+    pub set_aside: usize,
     /// Number of all cells of the plan.
     pub cells: usize,
     /// Comparisons that are not decided, by name.

@@ -8,6 +8,7 @@ mod budget;
 mod calibration;
 mod capacity;
 mod endings;
+mod futility;
 mod options;
 mod pilot;
 mod rails;
@@ -16,6 +17,7 @@ mod steady_rate;
 mod turns;
 
 pub use budget::{says_budget_ended, says_of_budget};
+pub use futility::find_set_aside;
 pub use options::{Options, Outcome};
 
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison};
@@ -65,6 +67,7 @@ pub fn run_plan(
         last_cell: None,
         given_up: endings::find_given_up(experiment, &options.done),
         open_comparisons: Vec::new(),
+        set_aside: BTreeSet::new(),
         is_stretched: false,
         pool: options.pool,
         left_out: options.left_out,
@@ -145,6 +148,8 @@ struct Run<'a> {
     /// Cell and arm that never once worked.
     given_up: GivenUp,
     open_comparisons: Vec<OpenComparison>,
+    /// Cells that get no blocks, since those that are left would hardly decide them.
+    set_aside: BTreeSet<usize>,
     /// Does it take a little more than its budget, for the least number of blocks?
     is_stretched: bool,
     pool: Option<Member<'a>>,
@@ -162,6 +167,7 @@ impl<'a> Run<'a> {
         }
         self.open_controller()?;
         self.look_at_cells();
+        self.set_hopeless_aside()?;
         let plan = self.plan;
         let first = plan.trials.iter().find(|place| self.is_wanted(place));
         match (first, self.boot_of_search()) {
@@ -222,6 +228,7 @@ impl<'a> Run<'a> {
         let given_up = |arm| self.given_up.contains(&(place.cell, arm));
         !self.decided.contains(&place.cell)
             && !self.left_out.contains(&place.cell)
+            && !self.set_aside.contains(&place.cell)
             && !given_up(place.arm)
             && !given_up(self.experiment.baseline)
             && !self.is_done(place)
@@ -268,6 +275,7 @@ impl<'a> Run<'a> {
         let state = Progress {
             block,
             decided: self.decided.len(),
+            set_aside: self.set_aside.len(),
             cells: self.plan.cells.len() - self.left_out.len(),
             open: self.open_comparisons.clone(),
             elapsed_ns: model::whole_nanos(self.elapsed()),

@@ -223,7 +223,10 @@ impl Display {
     }
 
     fn block_ended(&mut self, state: &Progress) {
-        let decided = self.so_far_decided(state.decided);
+        let decided = match state.set_aside {
+            0 => self.so_far_decided(state.decided),
+            some => format!("{}, {some} set aside", self.so_far_decided(state.decided)),
+        };
         self.state.clone_from(&decided);
         let open = state.open.iter().map(|open| self.so_far(open));
         let open: Vec<String> = open.collect();
@@ -426,6 +429,7 @@ mod tests {
             ratio,
             interval: ratio.map(|ratio| (ratio - 0.1, ratio + 0.1)),
             difference: None,
+            judged: None,
             e_value,
         }
     }

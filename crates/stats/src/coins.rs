@@ -14,12 +14,11 @@
 //! No exact test can do with fewer than six blocks at 0.05: five coins fall alike, on either side, in one case
 //! of sixteen.
 
+use crate::chance::Outlook;
 use crate::randomization::{self, Prior, Process, fewest_pairs};
-use crate::safe_test::{self, Interval, saturating_exp};
-use crate::search::smallest_count;
-use crate::summary::Moments;
+use crate::safe_test::{Interval, saturating_exp};
 use crate::verdict::{
-    Judgement, MAX_BLOCKS_NEEDED, Params, Verdict, judge_direction, to_ratio, undecidable_judgement,
+    Judgement, Params, Verdict, judge_direction, to_ratio, undecidable_judgement,
 };
 
 /// Judges the log-ratios `xs` of blocks.
@@ -92,6 +91,7 @@ pub(crate) fn judge_shifts(xs: &[f64], params: &Params, limit: f64) -> (Judgemen
         verdict: decision.map_or(Verdict::Unknown, |(verdict, _)| verdict),
         blocks_needed: is_open.then(|| looks.blocks_needed()).flatten(),
         e_value: saturating_exp(looks.coins.ln_e()),
+        outlook: looks.outlook(),
         decided_at: decision.map(|(_, block)| block),
         upheld,
         ..undecidable_judgement(xs)
@@ -183,16 +183,19 @@ impl<'a> Looks<'a> {
 
     /// The smallest number of blocks that would decide, if centre and spread stayed what they are.
     fn blocks_needed(&self) -> Option<u32> {
-        let (alpha, centre) = (self.params.alpha, self.centre());
+        let fewest = fewest_pairs(self.params.alpha, Prior::BLOCKS);
+        self.outlook()?.units_needed(self.params.alpha, fewest)
+    }
+
+    fn outlook(&self) -> Option<Outlook> {
         let spread = randomization::estimate_spread(&self.xs)?;
-        let known = self
-            .count()
-            .max(fewest_pairs(alpha, Prior::BLOCKS).saturating_sub(1));
-        smallest_count(known, MAX_BLOCKS_NEEDED, |count| {
-            let expected = Moments::from_mean_and_sd(as_by_t_test(count), centre, spread);
-            let half = safe_test::half_width(&expected, alpha);
-            half.is_some_and(|half| centre.abs() + half <= self.limit)
-                || safe_test::ln_e_value(&expected) >= -alpha.ln()
+        Some(Outlook {
+            units: self.count(),
+            pairs: self.count(),
+            centre: self.centre(),
+            spread,
+            pair_spread: spread,
+            limit: self.limit,
         })
     }
 }

@@ -19,6 +19,7 @@
 //! | [`wealth`] | the error that a session of many questions may spend |
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
 //! | [`prediction`] | where the next value of a steady series lies |
+//! | [`chance`] | how likely more blocks decide what is open |
 //! | [`change`] | since which run a series of runs is another one |
 //! | [`levels`] | on which level (boots, blocks) the variance is |
 //! | [`trend`] | drift over the order of measuring, and dependence |
@@ -34,6 +35,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod bounds;
+pub mod chance;
 pub mod change;
 pub mod coins;
 pub mod correlation;

@@ -10,10 +10,12 @@
 //! ([`levels`]) at Student's quantile: it covers what further processes would show. That part is
 //! an estimate for a fixed number of processes, not valid at every look.
 
+use crate::chance::Outlook;
 use crate::differences::Difference;
 use crate::levels::{self, Levels};
 use crate::randomization::{self, Prior, Process};
 use crate::safe_test::{Interval, saturating_exp};
+use crate::summary;
 use crate::verdict::{
     Judgement, Params, Test, Verdict, judge_direction, to_ratio, undecidable_judgement,
 };
@@ -67,6 +69,7 @@ fn judge_shifts<'a>(
     let judged = Judgement {
         verdict: decision.map_or(Verdict::Unknown, |(verdict, _)| verdict),
         e_value: saturating_exp(shown.ln_e),
+        outlook: shown.outlook(limit),
         decided_at: decision.map(|(_, count)| pairs(count)),
         upheld: decision.is_none_or(|(verdict, _)| shown.supports(verdict, params, limit)),
         test: Test::Coins,
@@ -122,6 +125,22 @@ impl<'a> View<'a> {
         Some(Interval {
             low: within.low - more,
             high: within.high + more,
+        })
+    }
+
+    /// Pairs of one process have its luck, so its processes say how far the centre may move: none with one.
+    fn outlook(&self, limit: f64) -> Option<Outlook> {
+        let centres = self.processes.iter();
+        let centres: Vec<f64> = centres
+            .filter_map(|pairs| randomization::estimate_centre(pairs))
+            .collect();
+        Some(Outlook {
+            units: u32::try_from(centres.len()).unwrap_or(u32::MAX),
+            pairs: u32::try_from(self.all.len()).unwrap_or(u32::MAX),
+            centre: self.centre,
+            spread: summary::sd(&centres)?,
+            pair_spread: randomization::estimate_spread(&self.all)?,
+            limit,
         })
     }
 

@@ -29,6 +29,7 @@
 //! Everything is recomputed from the blocks alone; nothing is remembered
 //! between calls.
 
+use crate::chance::Outlook;
 use crate::differences::Difference;
 use crate::safe_test::{self, Interval};
 use crate::search::smallest_count;
@@ -109,6 +110,9 @@ pub struct Judgement {
     pub e_value: f64,
     /// Number of blocks that were judged.
     pub blocks: u32,
+    /// Knowledge from which the chance of a decision by more blocks is told; none with too few of them, and by
+    /// the t-test.
+    pub outlook: Option<Outlook>,
     /// The block, counted from 1, that brought the verdict.
     pub decided_at: Option<u32>,
     /// All blocks together support the verdict; always true of *unknown*.
@@ -206,6 +210,7 @@ pub fn judge(xs: &[f64], params: &Params) -> Judgement {
         ratio: all.mean().exp(),
         interval: safe_test::confidence_interval(&all, params.alpha).map(to_ratio),
         e_value: safe_test::saturating_exp(safe_test::ln_e_value(&all)),
+        outlook: None,
         blocks: all.count(),
         decided_at: decision.map(|decision| decision.block),
         upheld,
@@ -292,6 +297,7 @@ pub(crate) fn undecidable_judgement(xs: &[f64]) -> Judgement {
         ratio: f64::NAN,
         interval: None,
         e_value: 1.0,
+        outlook: None,
         blocks: u32::try_from(xs.len()).unwrap_or(u32::MAX),
         decided_at: None,
         upheld: true,

@@ -11,30 +11,55 @@ use std::time::{Duration, Instant};
 /// Between two looks for a block that another machine gives back.
 const LOOK_UP: Duration = Duration::from_millis(200);
 
+/// End of a way through all blocks of the plan.
+enum Pass {
+    /// Nothing more is wanted.
+    Whole,
+    /// The budget, or others, ended it, or all is decided.
+    Ended,
+    Interrupted,
+}
+
 impl Run<'_> {
     pub(super) fn all_blocks(&mut self) -> Result<Outcome, RunError> {
+        loop {
+            match self.go_through_plan()? {
+                Pass::Interrupted => return Ok(self.interrupt()),
+                // What others left of the budget may be enough for a cell that was set aside.
+                Pass::Whole if self.take_up_again()? => {}
+                Pass::Whole | Pass::Ended => break,
+            }
+        }
+        self.forget_what_was_decided()?;
+        self.connection = None;
+        self.beside = None;
+        Ok(Outcome::Done)
+    }
+
+    /// The blocks of the plan that are wanted.
+    fn go_through_plan(&mut self) -> Result<Pass, RunError> {
         let plan = self.plan;
         for block in plan.trials.chunk_by(|a, b| a.block == b.block) {
             if self.decided.len() == plan.cells.len() {
-                break;
+                return Ok(Pass::Ended);
             }
             if self.pool.is_some() && !self.can_compare() {
                 self.warn_of_idleness()?;
-                break;
+                return Ok(Pass::Ended);
             }
             if !block.iter().any(|place| self.is_wanted(place)) {
                 continue;
             }
             if self.interrupted.load(Ordering::Relaxed) {
-                return Ok(self.interrupt());
+                return Ok(Pass::Interrupted);
             }
             if self.out_of_budget()? {
                 self.warn_of_budget()?;
-                break;
+                return Ok(Pass::Ended);
             }
             let number = block[0].block;
             if !self.takes(number) {
-                break;
+                return Ok(Pass::Ended);
             }
             let before = self.trials.len();
             let whole = self.block(block);
@@ -46,14 +71,13 @@ impl Run<'_> {
                 }
             }
             if !whole? {
-                return Ok(self.interrupt());
+                return Ok(Pass::Interrupted);
             }
             self.look_at_cells();
+            self.set_hopeless_aside()?;
             self.report_progress(number);
         }
-        self.connection = None;
-        self.beside = None;
-        Ok(Outcome::Done)
+        Ok(Pass::Whole)
     }
 
     /// Takes a block from those of all machines, where there are others. The last ones are waited

@@ -152,6 +152,7 @@ impl Run<'_> {
     fn how_to_extend(&self, lengths: BlockLengths) -> String {
         let least = schedule::least_blocks(self.experiment);
         let open = self.open_comparisons.iter();
+        let open = open.filter(|open| !self.is_set_aside(&open.cell));
         let needed = open.filter_map(|open| open.blocks_needed).max();
         let needed = needed.filter(|needed| (lengths.blocks..=MANY_BLOCKS).contains(needed));
         let blocks = match lengths.blocks < least {
@@ -200,13 +201,23 @@ impl Run<'_> {
         }
     }
 
-    /// Time that the next block takes: the mean trial of every open cell, by its arms.
-    fn block_ns(&self) -> Option<u64> {
+    /// Time that the next block takes: the mean trial of every cell that goes on, by its arms.
+    pub(super) fn block_ns(&self) -> Option<u64> {
+        let going_on = (0..self.plan.cells.len()).filter(|cell| self.goes_on(*cell));
+        let times: Option<Vec<u64>> = going_on.map(|c| self.trials_of_block_ns(c)).collect();
+        Some(times?.into_iter().fold(0, u64::saturating_add))
+    }
+
+    /// Time of the trials of a cell in a block.
+    pub(super) fn trials_of_block_ns(&self, cell: usize) -> Option<u64> {
         let arms = self.experiment.arms.len() as u64;
-        let open = (0..self.plan.cells.len()).filter(|c| !self.decided.contains(c));
-        let means: Option<Vec<u64>> = open.map(|c| self.mean_trial_ns(c)).collect();
-        let once = means?.into_iter().fold(0, u64::saturating_add);
-        Some(once.saturating_mul(arms))
+        Some(self.mean_trial_ns(cell)?.saturating_mul(arms))
+    }
+
+    /// Time to the end of the budget.
+    pub(super) fn budget_left(&self) -> Option<u64> {
+        let end = self.end_of_budget()?;
+        Some(end.saturating_sub(model::whole_nanos(self.elapsed())))
     }
 
     fn mean_trial_ns(&self, cell: usize) -> Option<u64> {

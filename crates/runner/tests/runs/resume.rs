@@ -2,13 +2,20 @@
 
 use crate::place::{Place, experiment, took, undecided};
 use machines::fake::{FakeTarget, Fate};
-use model::{SchedulerBinary, Severity, Start, Trial};
+use model::{Experiment, SchedulerBinary, Severity, Start, Trial};
 use results::ResultSet;
 use runner::{Outcome, RunError};
 
+/// Neither decided nor set aside before its last block.
+fn of_twelve_blocks() -> Experiment {
+    let mut wanted = experiment(&["default", "same"]);
+    wanted.stop.min_blocks = wanted.stop.max_blocks;
+    wanted
+}
+
 #[test]
 fn an_interrupted_run_keeps_its_trials_and_resume_completes_the_same_plan() {
-    let place = Place::new(experiment(&["default", "same"]));
+    let place = Place::new(of_twelve_blocks());
     let first = place.run_until(4, undecided());
     assert_eq!(first.len(), 4);
     assert_eq!(place.resume(undecided()).unwrap(), Outcome::Done);
@@ -21,7 +28,7 @@ fn an_interrupted_run_keeps_its_trials_and_resume_completes_the_same_plan() {
 
 #[test]
 fn a_block_that_was_half_done_is_measured_again_after_a_resume() {
-    let place = Place::new(experiment(&["default", "same"]));
+    let place = Place::new(of_twelve_blocks());
     let first = place.run_until(5, undecided());
     place.resume(undecided()).unwrap();
     let all = place.trials();

@@ -248,11 +248,11 @@ impl Findings {
         if self.wrong.len() == before {
             self.fine.push(match runs.len() {
                 1 => format!(
-                    "plan: of the first {places} places, all are measured, decided or given up"
+                    "plan: of the first {places} places, all are measured, decided, set aside or given up"
                 ),
                 runs => format!(
                     "plan: of the {places} places of {runs} merged runs, all are measured, decided or \
-                     given up"
+                     given up, or set aside"
                 ),
             });
         }
@@ -282,10 +282,16 @@ impl Findings {
                  trial after block {last}"
             ));
         }
-        let missing = match !is_merged && says_it_is_whole(run) {
+        let mut missing = match !is_merged && says_it_is_whole(run) {
             true => runner::find_unmeasured(experiment, plan, &trials),
             false => runner::find_unexplained(experiment, plan, &trials, run.manifest.together),
         };
+        let set_aside = runner::find_set_aside(plan, &run.manifest.warnings);
+        missing.retain(|place| {
+            set_aside
+                .get(&place.cell)
+                .is_none_or(|after| place.block <= *after)
+        });
         let name = |place: &&PlannedTrial| {
             format!(
                 "place {} of the plan ({}, {}, block {}): has no trial, though its cell was not \
