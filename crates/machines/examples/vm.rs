@@ -133,6 +133,8 @@ fn host(mut args: Vec<String>) -> Result<(), Failure> {
 
 fn spec(args: &mut Vec<String>) -> Result<VmSpec, Failure> {
     Ok(VmSpec {
+        architecture: None,
+        agent: None,
         kernel: option(args, "--kernel").unwrap_or_else(|| "debian:sid".to_owned()),
         cpus: option(args, "--cpus").map_or(Ok(2), |n| n.parse())?,
         memory_bytes: 1 << 30,

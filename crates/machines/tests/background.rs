@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use vm::architecture::Architecture;
 use vm::qemu;
 
 static TURN: Mutex<()> = Mutex::new(());
@@ -24,8 +25,11 @@ impl User {
     /// Or why there is none.
     fn new() -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        if qemu::version().is_none() {
-            ::tests::skipped(format!("{} is not installed", qemu::PROGRAM));
+        if qemu::version(Architecture::of_this_machine()).is_none() {
+            ::tests::skipped(format!(
+                "{} is not installed",
+                Architecture::of_this_machine().qemu
+            ));
             return None;
         }
         Some(User {

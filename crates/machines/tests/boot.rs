@@ -9,6 +9,7 @@ use model::{PROTOCOL_VERSION, Reply, Request};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use vm::architecture::Architecture;
 use vm::boot::Guest;
 use vm::frame::{Exec, Exit, Frame, FrameKind, Window};
 use vm::link::Output;
@@ -26,8 +27,11 @@ struct Bench {
 /// A target to boot guests with, or why there is none.
 fn bench(change: impl FnOnce(&mut VmSpec, &mut Options)) -> Option<Bench> {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    if qemu::version().is_none() {
-        ::tests::skipped(format!("{} is not installed", qemu::PROGRAM));
+    if qemu::version(Architecture::of_this_machine()).is_none() {
+        ::tests::skipped(format!(
+            "{} is not installed",
+            Architecture::of_this_machine().qemu
+        ));
         return None;
     }
     let mut spec = VmSpec::new("debian:sid", 2, 768 << 20);
@@ -323,14 +327,23 @@ fn a_killed_qemu_and_a_console_flood_are_noticed_and_bounded() {
         assert!(text.len() < 300 * 1024);
     }
     let mine = rustix::process::getpid();
-    let qemu = children_of(mine.as_raw_nonzero().get(), qemu::PROGRAM);
+    let qemu = children_of(
+        mine.as_raw_nonzero().get(),
+        Architecture::of_this_machine().qemu,
+    );
     assert_eq!(qemu.len(), 1);
     let pid = rustix::process::Pid::from_raw(qemu[0]).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     let (why, _) = end(session.as_mut());
     assert!(why.contains("signal: 9"), "{why}");
     drop(session);
-    assert!(children_of(mine.as_raw_nonzero().get(), qemu::PROGRAM).is_empty());
+    assert!(
+        children_of(
+            mine.as_raw_nonzero().get(),
+            Architecture::of_this_machine().qemu
+        )
+        .is_empty()
+    );
 }
 
 fn children_of(parent: i32, name: &str) -> Vec<i32> {

@@ -332,6 +332,9 @@ pub struct WordArgs {
     /// Run in a virtual machine with this kernel: debian:sid, a bzImage, a built tree, host
     #[arg(long, value_name = "KERNEL")]
     pub vm: Option<String>,
+    /// Architecture of the virtual machine, x86_64 or aarch64 [default: that of this machine]
+    #[arg(long, value_name = "NAME", requires = "vm")]
+    pub architecture: Option<String>,
     /// CPUs of the virtual machine [default: 2, or 1 with --clock virtual]
     #[arg(long, value_name = "N", requires = "vm")]
     pub cpus: Option<u32>,

@@ -311,6 +311,11 @@ fn target_keys(args: &ExperimentArgs) -> Result<Vec<Key>, CliError> {
         can_expose(def)?;
     }
     keys.extend(given([
+        (
+            "--architecture",
+            "target.architecture",
+            json!(words.architecture),
+        ),
         ("--cpus", "target.cpus", json!(words.cpus)),
         ("--clock", "target.clock", json!(words.clock)),
         (

@@ -2,6 +2,7 @@
 //! architecture's firmware), so a guest is booted with it once per boot of the
 //! host, and the answer is kept in the cache.
 
+use super::architecture::Architecture;
 use super::failure::unmet_error;
 use super::frame::{PROBE_ANSWER, PROBE_ARGUMENT};
 use super::launch::Launch;
@@ -38,7 +39,7 @@ struct Answer {
 /// `wanted` is `kvm`, `tcg`, or nothing for the best that works.
 pub fn choose(
     wanted: Option<&str>,
-    qemu: &str,
+    (architecture, qemu): (&'static Architecture, &str),
     kernel: &Path,
     initramfs: &Path,
     cache: &Path,
@@ -46,13 +47,34 @@ pub fn choose(
 ) -> Result<Choice, VmError> {
     match wanted {
         Some("tcg") => Ok(choice(Accel::Tcg, "asked for")),
+        None | Some("kvm") if !architecture.is_of_this_machine() => foreign(wanted, architecture),
         Some("kvm") => Ok(choice(Accel::Kvm, "asked for")),
         Some(other) => Err(unmet_error(
             "target vm",
             &format!("there is no accelerator {other:?}"),
             "write kvm or tcg, or leave it out",
         )),
-        None => Ok(find_out(qemu, kernel, initramfs, cache, launch)),
+        None => {
+            let qemu = (architecture, qemu);
+            Ok(find_out(qemu, kernel, initramfs, cache, launch))
+        }
+    }
+}
+
+/// KVM gives a guest the CPUs of this machine as they are.
+fn foreign(wanted: Option<&str>, of: &Architecture) -> Result<Choice, VmError> {
+    let why = format!(
+        "the guest is {}, and this machine {}",
+        of.name,
+        std::env::consts::ARCH
+    );
+    match wanted {
+        None => Ok(choice(Accel::Tcg, &why)),
+        Some(_) => Err(unmet_error(
+            "target vm",
+            &format!("{why}, so there is no KVM for it"),
+            "leave out accel",
+        )),
     }
 }
 
@@ -63,7 +85,13 @@ fn choice(accel: Accel, why: &str) -> Choice {
     }
 }
 
-fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path, launch: &Launch) -> Choice {
+fn find_out(
+    (architecture, version): (&'static Architecture, &str),
+    kernel: &Path,
+    initramfs: &Path,
+    cache: &Path,
+    launch: &Launch,
+) -> Choice {
     if let Err(e) = fs::File::options().read(true).write(true).open(KVM) {
         return choice(Accel::Tcg, &format!("{KVM} cannot be used: {e}"));
     }
@@ -74,10 +102,10 @@ fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path, launch: &
     let host_boot = doors::read::kernel_text("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     // A program of the same version may be another one, or a script around it, and who
     // runs it may not use the device.
-    let qemu = &launch.describe(qemu);
+    let qemu = &launch.describe(architecture, version);
     let answer = recall(&kept, &host_boot, qemu).unwrap_or_else(|| {
         tracing::info!("finding out whether KVM works (once per boot of this host)");
-        let tried = try_kvm(kernel, initramfs, launch);
+        let tried = try_kvm(architecture, kernel, initramfs, launch);
         let answer = Answer {
             host_boot,
             qemu: qemu.to_owned(),
@@ -123,8 +151,14 @@ fn remember(kept: &Path, answer: &Answer) {
     }
 }
 
-fn try_kvm(kernel: &Path, initramfs: &Path, launch: &Launch) -> Result<(), String> {
+fn try_kvm(
+    architecture: &'static Architecture,
+    kernel: &Path,
+    initramfs: &Path,
+    launch: &Launch,
+) -> Result<(), String> {
     let line = CommandLine {
+        architecture,
         accel: Accel::Kvm,
         cpus: 1,
         topology: None,
@@ -184,7 +218,8 @@ mod tests {
     fn what_is_asked_for_is_not_tried() {
         let nowhere = Path::new("/nowhere");
         let launch = Launch::default();
-        let chosen = |wanted| choose(Some(wanted), "7.2", nowhere, nowhere, nowhere, &launch);
+        let own = (Architecture::of_this_machine(), "7.2");
+        let chosen = |wanted| choose(Some(wanted), own, nowhere, nowhere, nowhere, &launch);
         assert_eq!(chosen("tcg").unwrap().accel, Accel::Tcg);
         assert_eq!(chosen("kvm").unwrap().accel, Accel::Kvm);
         assert!(
@@ -193,5 +228,20 @@ mod tests {
                 .to_string()
                 .contains("kvm or tcg")
         );
+    }
+
+    #[test]
+    fn a_guest_of_another_architecture_is_emulated_and_kvm_is_refused() {
+        let own = Architecture::of_this_machine();
+        let all = crate::architecture::ALL.into_iter();
+        let other = all.into_iter().find(|one| *one != own).unwrap();
+        let nowhere = Path::new("/nowhere");
+        let launch = Launch::default();
+        let chosen = |wanted| choose(wanted, (other, "7.2"), nowhere, nowhere, nowhere, &launch);
+        let emulated = chosen(None).unwrap();
+        assert_eq!(emulated.accel, Accel::Tcg);
+        assert!(emulated.why.contains(other.name), "{}", emulated.why);
+        let refused = chosen(Some("kvm")).unwrap_err().to_string();
+        assert!(refused.contains("no KVM"), "{refused}");
     }
 }

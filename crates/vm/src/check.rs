@@ -20,8 +20,12 @@ const MOST_PER_HOST_CPU: usize = 8;
 /// Everything but the kernels.
 pub fn host(spec: &VmSpec) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if qemu::version().is_none() {
-        problems.push(as_problem("target vm", machine::not_installed()));
+    let architecture = spec.architecture();
+    if qemu::version(architecture).is_none() {
+        problems.push(as_problem(
+            "target vm",
+            machine::not_installed(architecture),
+        ));
     }
     if spec.cpus == 0 {
         let what = "a guest needs at least one CPU".to_owned();
@@ -296,6 +300,8 @@ mod tests {
 
     fn spec() -> VmSpec {
         VmSpec {
+            architecture: None,
+            agent: None,
             kernel: "debian:sid".to_owned(),
             cpus: 4,
             memory_bytes: 1 << 30,
@@ -388,6 +394,7 @@ mod tests {
     #[test]
     fn a_kernel_without_sched_ext_is_a_problem_only_for_arms_that_need_it() {
         let plain = Kernel {
+            architecture: &crate::architecture::X86_64,
             name: "debian:trixie".to_owned(),
             release: "6.12.107".to_owned(),
             version: None,

@@ -2,6 +2,7 @@
 //! that is laid out as those are. Nothing is installed on the host.
 
 use crate::VmError;
+use crate::architecture::X86_64;
 use crate::cache;
 use crate::failure::{io, unmet_error};
 use crate::kernel::apt::{Package, Suite};
@@ -64,7 +65,7 @@ fn absent(name: &str, what: &str) -> VmError {
 }
 
 fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<PathBuf, VmError> {
-    let suite = Suite::new(cache, suite)?;
+    let suite = Suite::new(cache, suite, &X86_64)?;
     suite.refresh()?;
     let kept = cache.join(DIRECTORY);
     if let Some(dir) = suite.find_remembered(DIRECTORY, &kept) {

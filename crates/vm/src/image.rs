@@ -2,6 +2,7 @@
 //! of Debian packages, with mmdebstrap(1), without root. The image is read-only and
 //! the guest puts memory over it, so one image serves any number of guests.
 
+use super::architecture::Architecture;
 use super::failure::{io, unmet_error};
 use super::kernel::sources;
 use super::name;
@@ -27,6 +28,8 @@ pub struct ImageRequest {
     pub output: PathBuf,
     /// Debian suite, such as `bookworm`.
     pub suite: String,
+    /// Architecture of the guest.
+    pub architecture: &'static Architecture,
     /// Names of packages besides the essential ones.
     pub packages: Vec<String>,
     /// Files and folders of this machine that the image gets.
@@ -221,7 +224,8 @@ fn squash(debian: &mut Command, image: &Path) -> Result<Option<ExitStatus>, VmEr
 }
 
 fn arguments(request: &ImageRequest, image: &Path, mirror: &str) -> Result<Vec<String>, VmError> {
-    let mut args = vec!["--variant=minbase".to_owned(), "--quiet".to_owned()];
+    let mut args = vec!["--quiet".to_owned()];
+    args.extend(base(request.architecture));
     if !request.packages.is_empty() {
         args.push(format!("--include={}", request.packages.join(",")));
     }
@@ -239,6 +243,21 @@ fn arguments(request: &ImageRequest, image: &Path, mirror: &str) -> Result<Vec<S
         mirror.to_owned(),
     ]);
     Ok(args)
+}
+
+/// Programs of another architecture do not run here, so nothing of it is configured: its essential
+/// packages are unpacked, and get the one user that programs ask for.
+fn base(architecture: &Architecture) -> Vec<String> {
+    if architecture.is_of_this_machine() {
+        return vec!["--variant=minbase".to_owned()];
+    }
+    let root = "echo root:x:0:0:root:/root:/bin/sh > \"$1/etc/passwd\"";
+    vec![
+        "--variant=extract".to_owned(),
+        format!("--architectures={}", architecture.debian),
+        "--include=?essential".to_owned(),
+        format!("--customize-hook={root}"),
+    ]
 }
 
 /// The command that copies; a shell outside of the image runs it, with the root as `$1`.
@@ -260,6 +279,7 @@ mod tests {
         ImageRequest {
             output: output.into(),
             suite: "trixie".to_owned(),
+            architecture: Architecture::of_this_machine(),
             packages: vec!["rt-tests".to_owned(), "stress-ng".to_owned()],
             copies: vec!["/srv/it's:/opt/a b".parse().unwrap()],
         }
@@ -285,6 +305,27 @@ mod tests {
             args[args.len() - 3..],
             ["trixie", "/tmp/p.squashfs", "http://m.example/debian"]
         );
+    }
+
+    #[test]
+    fn packages_of_another_architecture_are_unpacked_and_not_run() {
+        let all = crate::architecture::ALL.into_iter();
+        let other = all
+            .into_iter()
+            .find(|one| !one.is_of_this_machine())
+            .unwrap();
+        let request = ImageRequest {
+            architecture: other,
+            copies: Vec::new(),
+            ..request("a.squashfs")
+        };
+        let args = arguments(&request, Path::new("-"), "http://m.example/debian").unwrap();
+        let has = |wanted: &str| args.iter().any(|arg| arg == wanted);
+        assert!(
+            has(&format!("--architectures={}", other.debian)),
+            "{args:?}"
+        );
+        assert!(has("--variant=extract") && !has("--variant=minbase"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! (Documentation/driver-api/early-userspace/buffer-format.rst). Cached by what
 //! goes in.
 
+use super::architecture::Architecture;
 use super::cache;
 use super::elf;
 use super::failure::{io, unmet_error};
@@ -30,7 +31,7 @@ const DIRECTORIES: [&str; 8] = [
 
 /// The initramfs of `kernel` with `program` as init: from the cache, or built now.
 pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf, VmError> {
-    let init = read_program(program)?;
+    let init = read_program(program, kernel.architecture)?;
     let config = match &kernel.config_file {
         Some(path) => doors::read::small_file_bytes(path).map_err(io("read", path))?,
         None => Vec::new(),
@@ -58,13 +59,18 @@ pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf,
     Ok(path)
 }
 
-fn read_program(program: &Path) -> Result<Vec<u8>, VmError> {
+fn read_program(program: &Path, of: &Architecture) -> Result<Vec<u8>, VmError> {
     let bytes = doors::read::large_file_bytes(program).map_err(io("read", program))?;
-    elf::without_debug(&bytes).ok_or_else(|| {
+    let fits = elf::machine(&bytes) == Some(of.machine);
+    let program_for_it = fits.then(|| elf::without_debug(&bytes)).flatten();
+    program_for_it.ok_or_else(|| {
         unmet_error(
             &program.display().to_string(),
-            "it is not an x86-64 program, so it cannot be the guest's init",
-            "use the static build of schedlab",
+            &format!(
+                "it is not a program for {}, so it cannot be the guest's init",
+                of.name
+            ),
+            "use a static build of schedlab for it",
         )
     })
 }

@@ -3,11 +3,14 @@
 use super::spec::{Clock, Forward, Topology, VmSpec};
 use model::{KeyDef, Reset, Size};
 use serde::{Deserialize, Deserializer};
+use std::path::PathBuf;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct FileVm {
     kernel: String,
+    architecture: Option<String>,
+    agent: Option<PathBuf>,
     cpus: Option<u32>,
     memory: Option<Size>,
     root: Option<String>,
@@ -59,6 +62,18 @@ pub const KEYS: &[KeyDef] = &[
         "`debian:SUITE`, `debian:PACKAGE`, `file:PACKAGES`, path of an image or a built tree, or `host`",
         "needed",
         "Kernel of the guest, for arms that name no other.",
+    ),
+    KeyDef::new(
+        "architecture",
+        "`x86_64` or `aarch64`",
+        "that of this machine",
+        "Architecture of the guest; another one than this machine's is emulated.",
+    ),
+    KeyDef::new(
+        "agent",
+        "path",
+        "`schedlab-ARCHITECTURE` beside this program",
+        "Build of the same schedlab for a guest of another architecture.",
     ),
     KeyDef::new(
         "cpus",
@@ -161,6 +176,8 @@ impl From<FileVm> for VmSpec {
         };
         VmSpec {
             kernel: file.kernel,
+            architecture: file.architecture,
+            agent: file.agent,
             cpus: file.cpus.or(by_topology).unwrap_or(usual_cpus),
             memory_bytes: file.memory.map_or(2 << 30, |m| m.0),
             root: file.root.unwrap_or_else(|| "host".to_owned()),

@@ -1,6 +1,7 @@
 //! Start of guests on this host: with which QEMU, as whom, in which view of the files, and
 //! until when.
 
+use super::architecture::Architecture;
 use super::qemu;
 use super::view::KVM;
 use confine::Confinement;
@@ -31,8 +32,8 @@ impl Launch {
     }
 
     /// One QEMU, in one way to start it: what is found out of it holds for no other.
-    pub fn describe(&self, version: &str) -> String {
-        let program = qemu::path().unwrap_or_default();
+    pub fn describe(&self, qemu: &Architecture, version: &str) -> String {
+        let program = qemu::path(qemu).unwrap_or_default();
         let user = self.user().map_or("oneself", |user| &user.name);
         let has_device = self.confinement.mounts && !self.confinement.own_devices.is_empty();
         let device = if has_device {

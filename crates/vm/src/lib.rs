@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod accel;
+pub mod architecture;
 pub mod boot;
 pub mod cache;
 mod check;
@@ -40,6 +41,7 @@ mod spec;
 mod sys;
 mod unpack;
 mod view;
+mod warning;
 pub mod xen_keys;
 
 pub use failure::VmError;
@@ -49,7 +51,7 @@ pub use spec::{Clock, Forward, Topology, VmSpec};
 
 use accel::Choice;
 use boot::Guest;
-use failure::io;
+use failure::{io, unmet_error};
 use forwards::Forwards;
 use frame::{Ready, Setup, XenSetup};
 use host::Watch;
@@ -182,10 +184,12 @@ impl Vm {
         if let Some(bootable) = self.bootable.get(name) {
             return Ok(bootable.clone());
         }
-        let kernel = kernel::resolve(name, &self.options.cache)?;
+        let architecture = self.spec.architecture();
+        let program = self.program()?;
+        let kernel = kernel::resolve(name, architecture, &self.options.cache)?;
         modules::check(&kernel, image_path(&self.spec.root).is_none())?;
         let hypervisor = self.hypervisor(&kernel)?;
-        let initramfs = initramfs::prepare(&kernel, &self.options.program, &self.options.cache)?;
+        let initramfs = initramfs::prepare(&kernel, &program, &self.options.cache)?;
         let bootable = Bootable {
             kernel,
             initramfs,
@@ -193,6 +197,28 @@ impl Vm {
         };
         self.bootable.insert(name.to_owned(), bootable.clone());
         Ok(bootable)
+    }
+
+    /// The program that is the first process of the guest.
+    fn program(&self) -> Result<PathBuf, VmError> {
+        let architecture = self.spec.architecture();
+        let own = &self.options.program;
+        if let Some(given) = &self.spec.agent {
+            return Ok(given.clone());
+        }
+        if architecture.is_of_this_machine() {
+            return Ok(own.clone());
+        }
+        architecture.find_program(own).ok_or_else(|| {
+            let what = format!(
+                "the guest is {0}, and there is no schedlab-{0} beside {1}",
+                architecture.name,
+                own.display()
+            );
+            let remedy = "put a build of the same schedlab there (docs/guide/arm64.md), or name \
+                          it: agent = \"PATH\"";
+            unmet_error("target vm", &what, remedy)
+        })
     }
 
     fn hypervisor(&self, kernel: &Kernel) -> Result<Option<Hypervisor>, VmError> {
@@ -207,7 +233,9 @@ impl Vm {
         if let Some(choice) = &self.accel {
             return Ok(choice.clone());
         }
-        let version = qemu::version().ok_or_else(machine::not_installed)?;
+        let architecture = self.spec.architecture();
+        let version =
+            qemu::version(architecture).ok_or_else(|| machine::not_installed(architecture))?;
         let launch = self.launch(bootable)?;
         let wanted = match self.spec.is_virtual() {
             true => Some("tcg"),
@@ -215,7 +243,7 @@ impl Vm {
         };
         let choice = accel::choose(
             wanted,
-            &version,
+            (architecture, &version),
             &self.bzimage(bootable)?,
             &bootable.initramfs,
             &self.options.cache,
@@ -284,6 +312,7 @@ impl Vm {
             Accel::Kvm => None,
         };
         Ok(CommandLine {
+            architecture: self.spec.architecture(),
             accel,
             cpus: self.spec.cpus,
             topology: self.spec.topology.clone(),
@@ -345,6 +374,7 @@ impl Vm {
         let memory = format!("{} MiB", self.spec.memory_bytes >> 20);
         for (name, value) in [
             ("vm.kernel", guest.ready.release.clone()),
+            ("vm.architecture", self.spec.architecture().name.to_owned()),
             ("vm.kernel_origin", bootable.kernel.origin.clone()),
             ("vm.cpus", self.spec.cpus.to_string()),
             ("vm.memory", memory),
@@ -381,7 +411,7 @@ impl Vm {
     /// Give each vCPU thread a CPU of its own where there are enough, else all of
     /// the set.
     pub fn pin(&mut self, guest: &Guest) -> Result<Watch, VmError> {
-        let failed = |e| io("pin the vCPUs of", Path::new(qemu::PROGRAM))(e);
+        let failed = |e| io("pin the vCPUs of", Path::new(self.spec.architecture().qemu))(e);
         let vcpus = guest
             .machine
             .monitor()
@@ -450,7 +480,7 @@ impl Vm {
             warnings.insert(0, scripted::warning());
         } else if let Some(choice) = emulated {
             let version = self.facts.get("vm.qemu").map_or("", String::as_str);
-            warnings.insert(0, emulation_warning(&choice.why, version));
+            warnings.insert(0, warning::of_emulation(&choice.why, version));
         }
         warnings.extend(self.lacks_of_confinement());
         warnings.extend(self.unseen_directory());
@@ -470,7 +500,7 @@ impl Vm {
             true => Reset::Trial,
             false => self.spec.reset,
         };
-        warnings.push(starts_from(reset, machine));
+        warnings.push(warning::starts_from(reset, machine));
         warnings
     }
 
@@ -524,91 +554,9 @@ pub fn image_path(root: &str) -> Option<PathBuf> {
     root.strip_prefix("image:").map(PathBuf::from)
 }
 
-/// The note on what each trial starts from, on a machine that is called so. Trials from one snapshot
-/// share what the programs in it had come to: code that was compiled, memory that was laid out.
-fn starts_from(reset: Reset, machine: &str) -> Warning {
-    let what = match reset {
-        Reset::None => {
-            format!(
-                "what a trial runs is started anew, in a {machine} that is booted once for each kernel"
-            )
-        }
-        Reset::Block => {
-            format!(
-                "what a trial runs is started anew, in a {machine} that is booted for each block"
-            )
-        }
-        Reset::Workload => {
-            format!(
-                "what a trial runs is started anew, in a {machine} that is booted for each workload of a \
-                 block"
-            )
-        }
-        Reset::Trial => format!("each trial starts from a {machine} that was just booted"),
-        Reset::Snapshot => {
-            "all trials of a start go on from one snapshot, so a verdict is about the \
-                            state that its services were saved in"
-                .to_owned()
-        }
-        Reset::BlockSnapshot => {
-            "all trials of a block go on from one snapshot, whose services were \
-                                 started for that block"
-                .to_owned()
-        }
-    };
-    let remedy = match reset {
-        Reset::Snapshot => {
-            "reset = \"block-snapshot\", which starts the services anew for each block, or reset = \
-             \"trial\""
-        }
-        _ => "",
-    };
-    Warning {
-        severity: Severity::Note,
-        what,
-        remedy: remedy.to_owned(),
-    }
-}
-
-fn emulation_warning(why: &str, version: &str) -> Warning {
-    let mut remedy = format!("for performance, run on a host where KVM works (here: {why})");
-    if !qemu::emulates_in_parallel(version) {
-        remedy += "; QEMU from 8.1 on (in Debian 12: from bookworm-backports) emulates the CPUs of \
-                   a guest in parallel, this one runs them in turns";
-    }
-    Warning {
-        severity: Severity::Serious,
-        what:
-            "CPUs are emulated (TCG): figures show function and order of magnitude, not performance"
-                .to_owned(),
-        remedy,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_qemu_whose_cpus_take_turns_is_told_of() {
-        let remedy = |version| emulation_warning("no /dev/kvm", version).remedy;
-        assert!(remedy("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)").contains("in turns"));
-        assert!(!remedy("8.1.0").contains("in turns"));
-        assert!(!remedy("10.0.2 (Debian 1:10.0.2+ds-2)").contains("in turns"));
-    }
-
-    #[test]
-    fn what_each_trial_starts_from_is_said_of_every_reset() {
-        let said = |reset| starts_from(reset, "guest").what;
-        assert!(said(Reset::None).contains("started anew, in a guest that is booted once"));
-        assert!(
-            said(Reset::Block).contains("started anew, in a guest that is booted for each block")
-        );
-        assert!(said(Reset::Workload).contains("booted for each workload of a block"));
-        assert!(said(Reset::Trial).contains("just booted"));
-        assert!(said(Reset::Snapshot).contains("one snapshot, so a verdict is about the state"));
-        assert!(said(Reset::BlockSnapshot).contains("started for that block"));
-    }
 
     #[test]
     fn only_an_image_root_names_an_image() {

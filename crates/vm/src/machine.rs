@@ -1,10 +1,11 @@
 //! A running QEMU: its process, its console and its channels. It ends with the
 //! object, and with this program however that ends.
 
+use super::architecture::Architecture;
 use super::console::Console;
 use super::failure::{io, unmet_error};
 use super::launch::Launch;
-use super::qemu::{CommandLine, Descriptors, PROGRAM};
+use super::qemu::{CommandLine, Descriptors};
 use super::qmp::Monitor;
 use super::sys;
 use crate::VmError;
@@ -213,7 +214,7 @@ fn feed(path: &Path) -> Result<PipeReader, VmError> {
 }
 
 fn spawn(line: &CommandLine, confinement: &Confinement) -> std::io::Result<Child> {
-    let mut command = tool_command(PROGRAM);
+    let mut command = tool_command(line.architecture.qemu);
     command
         .args(line.args())
         .stdin(Stdio::null())
@@ -230,6 +231,7 @@ fn start_warden(
     confinement: Confinement,
     end: Arc<End>,
 ) -> Result<(u32, OwnedFd), VmError> {
+    let architecture = line.architecture;
     let (tell, started) = mpsc::channel();
     std::thread::spawn(move || {
         let child = spawn(&line, &confinement).and_then(|child| Ok((pidfd(&child)?, child)));
@@ -245,16 +247,16 @@ fn start_warden(
         .recv()
         .unwrap_or_else(|e| Err(std::io::Error::other(e)));
     started.map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => not_installed(),
-        _ => io("start", Path::new(PROGRAM))(e),
+        std::io::ErrorKind::NotFound => not_installed(architecture),
+        _ => io("start", Path::new(architecture.qemu))(e),
     })
 }
 
-pub(crate) fn not_installed() -> VmError {
+pub(crate) fn not_installed(qemu: &Architecture) -> VmError {
     unmet_error(
-        PROGRAM,
+        qemu.qemu,
         "it is not installed, and the target vm runs in it",
-        "install the package qemu-system-x86",
+        &format!("install the package {}", qemu.qemu_package),
     )
 }
 

@@ -331,6 +331,7 @@ mod tests {
 
     fn nameless() -> Kernel {
         Kernel {
+            architecture: &crate::architecture::X86_64,
             name: "test".to_owned(),
             release: "1.2.3".to_owned(),
             version: None,

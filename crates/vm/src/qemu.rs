@@ -1,17 +1,16 @@
 //! The command line of QEMU as one object: all that differs between machines is
 //! here. Options from qemu-system-x86_64(1); works with QEMU 7.2 and later.
 
+use super::architecture::{Architecture, X86_64};
 use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG, INIT_ARGUMENT};
 use super::{Forward, Topology, disk};
 use doors::started::tool_command;
+use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
-
-/// Name of the program, looked for on `PATH`.
-pub const PROGRAM: &str = "qemu-system-x86_64";
+use std::sync::{Mutex, PoisonError};
 
 /// A panic ends QEMU at once (`panic=-1` with `-no-reboot`). The rest makes booting
 /// faster and changes nothing after it: no self-tests of ciphers, and RCU in a hurry
@@ -26,36 +25,29 @@ pub(crate) const DOM0_MIB: u64 = 768;
 const XEN_ARGUMENTS: &str = "dom0_mem=768M,max:768M dom0_max_vcpus=1 dom0_vcpus_pin \
      spec-ctrl=eager-fpu com1=115200,8n1 console=com1 loglvl=warning guest_loglvl=error";
 
-/// QEMU grows and shrinks its emulated TLB by the time of this machine (`tlb_mmu_resize_locked`), so
-/// a busy machine decides which translations are still there. Linux may go on with one that it has
-/// changed and not yet flushed: of two threads, one is preempted in the middle of a fork and the other
-/// writes. Then the machine decides whether that write faults. With page-table isolation each entry
-/// to the kernel and each exit flushes, and there is nothing left to decide.
-const VIRTUAL_TIME_ARGUMENTS: &str = "tsc=reliable pti=on";
-
 /// A CPU that counts instructions, below Xen. Xen sets the timer of an x2APIC by a write to a model
 /// specific register, at which QEMU 10 does not know the count ("Bad icount read").
 const COUNTED_CPU_OF_XEN: &str = "max,-smap,-x2apic";
 
 /// A QEMU that answers and ends. Ctrl-C is not for it: one that was killed would be taken
 /// for one that is not installed.
-fn asked() -> Command {
-    let mut command = tool_command(PROGRAM);
+fn asked(architecture: &Architecture) -> Command {
+    let mut command = tool_command(architecture.qemu);
     command.process_group(0);
     command
 }
 
 /// `7.2.22 (Debian …)`; `None` where it is not installed.
-pub fn version() -> Option<String> {
-    let output = doors::read::output_of(asked().arg("--version")).ok()?;
+pub fn version(of: &Architecture) -> Option<String> {
+    let output = doors::read::output_of(asked(of).arg("--version")).ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().next()?;
     Some(line.trim_start_matches("QEMU emulator version ").to_owned())
 }
 
 /// Which one that is: two on PATH, one after the other, may differ in more than a version.
-pub(crate) fn path() -> Option<PathBuf> {
-    which::which(PROGRAM).ok()
+pub(crate) fn path(of: &Architecture) -> Option<PathBuf> {
+    which::which(of.qemu).ok()
 }
 
 /// Before QEMU 8.1 ("accel/tcg: Always lock pages before translation") a CPU can go
@@ -80,8 +72,8 @@ fn numbers(version: &str) -> (u32, u32) {
     (number(), number())
 }
 
-fn tcg() -> &'static str {
-    match version() {
+fn tcg(architecture: &Architecture) -> &'static str {
+    match version(architecture) {
         Some(version) if emulates_in_parallel(&version) => "tcg,thread=multi",
         _ => "tcg,thread=single",
     }
@@ -95,10 +87,11 @@ const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resour
 pub(crate) const NETWORK: &str = "network";
 
 /// True if this QEMU was built with its sandbox. Not every one is.
-pub(crate) fn sandbox_works() -> bool {
-    static WORKS: OnceLock<bool> = OnceLock::new();
-    *WORKS.get_or_init(|| {
-        let tried = doors::read::output_of(asked().args(["-sandbox", SANDBOX, "-version"]));
+pub(crate) fn sandbox_works(of: &'static Architecture) -> bool {
+    static WORKS: Mutex<BTreeMap<&str, bool>> = Mutex::new(BTreeMap::new());
+    let mut works = WORKS.lock().unwrap_or_else(PoisonError::into_inner);
+    *works.entry(of.qemu).or_insert_with(|| {
+        let tried = doors::read::output_of(asked(of).args(["-sandbox", SANDBOX, "-version"]));
         tried.is_ok_and(|output| output.status.success())
     })
 }
@@ -167,6 +160,7 @@ impl Root {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandLine {
+    pub architecture: &'static Architecture,
     pub accel: Accel,
     pub cpus: u32,
     pub topology: Option<Topology>,
@@ -204,7 +198,7 @@ impl CommandLine {
         if let Some(memory) = self.descriptors.memory {
             push(&mut args, &["-incoming", &format!("fd:{memory}")]);
         }
-        if sandbox_works() {
+        if sandbox_works(self.architecture) {
             push(&mut args, &["-sandbox", SANDBOX]);
         }
         args
@@ -213,13 +207,16 @@ impl CommandLine {
     fn machine(&self, args: &mut Vec<String>) {
         push(args, &["-nodefaults", "-no-user-config", "-no-reboot"]);
         push(args, &["-display", "none", "-name", "schedlab"]);
-        push(args, &["-machine", "pc,hpet=off,usb=off,vmport=off"]);
+        push(args, &["-machine", self.architecture.board]);
         if let Some(seed) = self.virtual_time {
             return self.virtual_clock(args, seed);
         }
         match self.accel {
             Accel::Kvm => push(args, &["-accel", "kvm", "-cpu", "host"]),
-            Accel::Tcg => push(args, &["-accel", tcg(), "-cpu", self.emulated_cpu()]),
+            Accel::Tcg => {
+                let tcg = tcg(self.architecture);
+                push(args, &["-accel", tcg, "-cpu", self.emulated_cpu()]);
+            }
         }
     }
 
@@ -244,27 +241,26 @@ impl CommandLine {
         push(args, &["-seed", &seed.to_string()]);
     }
 
-    /// Without SMAP: code that the kernel patches at boot has crashed in about one of
-    /// twenty boots with it under QEMU 7.2. QEMU tells which CPUs share a last-level
-    /// cache by Intel's leaf 4 of CPUID, and Linux does not ask an AMD for it.
+    /// QEMU tells which CPUs of a PC share a last-level cache by Intel's leaf 4 of CPUID, and Linux does
+    /// not ask an AMD for it.
     fn emulated_cpu(&self) -> &'static str {
         match &self.topology {
-            Some(t) if t.llcs > 1 => match version() {
+            Some(t) if t.llcs > 1 && *self.architecture == X86_64 => match version(&X86_64) {
                 // Without leaf 0x1f Linux asks leaf 0xb, which has threads and cores.
                 Some(version) if dies_of_leaf_1f(&version) => {
                     "max,-smap,vendor=GenuineIntel,level=30"
                 }
                 _ => "max,-smap,vendor=GenuineIntel",
             },
-            _ => "max,-smap",
+            _ => self.architecture.emulated_cpu,
         }
     }
 
     fn processors(&self, args: &mut Vec<String>) {
         let smp = match &self.topology {
             Some(t) => format!(
-                "{},sockets={},dies={},cores={},threads={}",
-                self.cpus, t.sockets, t.llcs, t.cores, t.threads
+                "{},sockets={},{}={},cores={},threads={}",
+                self.cpus, t.sockets, self.architecture.caches, t.llcs, t.cores, t.threads
             ),
             None => format!("{},sockets=1,cores={},threads=1", self.cpus, self.cpus),
         };
@@ -303,7 +299,7 @@ impl CommandLine {
     fn boot(&self, args: &mut Vec<String>) {
         let console = match self.xen {
             Some(_) => "hvc0",
-            None => "ttyS0",
+            None => self.architecture.console,
         };
         let append = format!(
             "console={console} {KERNEL_ARGUMENTS} {} {} -- {INIT_ARGUMENT}",
@@ -343,15 +339,13 @@ impl CommandLine {
         }
     }
 
-    /// Emulated time-stamp counters agree, but a busy host delays the watchdog that
-    /// compares them with slower clocks, and the kernel would fall back to those.
     fn clock(&self) -> &'static str {
         match (self.accel, &self.xen) {
             // The clock that the guests of Xen have. Dom0 prefers the time-stamp counter, which
             // Xen's time drifts away from where the host is busy.
             (_, Some(_)) => "clocksource=xen",
-            (Accel::Tcg, None) if self.virtual_time.is_some() => VIRTUAL_TIME_ARGUMENTS,
-            (Accel::Tcg, None) => "tsc=reliable",
+            (Accel::Tcg, None) if self.virtual_time.is_some() => self.architecture.counted_clock,
+            (Accel::Tcg, None) => self.architecture.emulated_clock,
             (Accel::Kvm, None) => "",
         }
     }
@@ -467,6 +461,7 @@ mod tests {
 
     fn line() -> CommandLine {
         CommandLine {
+            architecture: &X86_64,
             accel: Accel::Tcg,
             cpus: 2,
             topology: None,

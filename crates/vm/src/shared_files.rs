@@ -20,7 +20,7 @@ impl Vm {
             return Vec::new();
         };
         let no_sandbox = "its QEMU was built without seccomp (-sandbox), which Debian's has";
-        let no_sandbox = (!qemu::sandbox_works()).then_some(no_sandbox);
+        let no_sandbox = (!qemu::sandbox_works(self.spec.architecture())).then_some(no_sandbox);
         let lacks = settled.why.as_deref().into_iter().chain(no_sandbox);
         lacks.map(check::less_confined).collect()
     }

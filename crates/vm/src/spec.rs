@@ -1,8 +1,10 @@
 //! A guest as an experiment describes it.
 
+use crate::architecture::{Architecture, X86_64};
 use crate::image_path;
 use model::{Invalid, Reset, TargetSpec, choose_cpus};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// More than any machine has, and few enough to list.
 const MOST_CPUS: u32 = 4096;
@@ -18,6 +20,12 @@ const MOST_MEMORY_BYTES: u64 = 1 << 50;
 pub struct VmSpec {
     /// `debian:SUITE`, `debian:PACKAGE`, a bzImage, a built tree, or `host`.
     pub kernel: String,
+    /// Architecture, as uname(2) calls it; `None`: that of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
+    /// Build of this program for that architecture; `None`: the one beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<PathBuf>,
     /// CPUs of the guest.
     pub cpus: u32,
     /// Memory of the guest, without what QEMU itself takes.
@@ -74,6 +82,8 @@ impl VmSpec {
     pub fn new(kernel: &str, cpus: u32, memory_bytes: u64) -> Self {
         VmSpec {
             kernel: kernel.to_owned(),
+            architecture: None,
+            agent: None,
             cpus,
             memory_bytes,
             root: "host".to_owned(),
@@ -87,6 +97,13 @@ impl VmSpec {
             forwards: Vec::new(),
             clock: Clock::Host,
         }
+    }
+
+    /// The architecture of the guest.
+    pub fn architecture(&self) -> &'static Architecture {
+        let named = Architecture::named(self.architecture.as_deref());
+        // `check` has refused any other name.
+        named.unwrap_or_else(|_| Architecture::of_this_machine())
     }
 
     /// True if the guest counts instructions.
@@ -122,6 +139,7 @@ impl VmSpec {
             let what = format!("a guest has at most {MOST_CPUS} CPUs, not {cpus}");
             return wrong("cpus", what);
         }
+        Architecture::named(self.architecture.as_deref())?;
         if self.hypervisor.is_some() {
             self.check_xen()?;
         }
@@ -200,6 +218,10 @@ impl VmSpec {
 
     /// Refuses a Xen host with no room for guests beside dom0.
     fn check_xen(&self) -> Result<(), Invalid> {
+        if *self.architecture() != X86_64 {
+            let what = format!("a Xen host is {} here", X86_64.name);
+            return Err(Invalid::new("architecture", what).with_remedy("leave it out"));
+        }
         if self.cpus < 2 && !self.is_virtual() {
             let what = "a Xen host needs a CPU beside that of dom0";
             return Err(Invalid::new("cpus", what).with_remedy("cpus = 2"));
@@ -221,8 +243,10 @@ impl VmSpec {
     /// private files that it sees.
     pub fn shown_lines(&self) -> Vec<(&'static str, String)> {
         let below = self.hypervisor.as_ref().map(|xen| format!("Xen {xen}, "));
+        let of = self.architecture.as_ref().map(|name| format!("{name}, "));
         let mut text = format!(
-            "{}kernel {}, {} CPUs, root {}",
+            "{}{}kernel {}, {} CPUs, root {}",
+            of.unwrap_or_default(),
             below.unwrap_or_default(),
             self.kernel,
             self.cpus,
@@ -236,7 +260,9 @@ impl VmSpec {
         }
         let exposed = self.expose.iter().cloned();
         let exposed = exposed.map(|path| ("which sees, although it is private", path));
+        let agent = self.agent.iter().map(|path| path.display().to_string());
         std::iter::once(("in a guest", text))
+            .chain(agent.map(|path| ("which runs the program", path)))
             .chain(exposed)
             .collect()
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod architecture;
+mod arm64;
 mod arm_names;
 mod attach;
 mod attached;

@@ -74,7 +74,10 @@ impl AgentFile {
         };
         Some((
             format!("the machine is {uname}, and {which} is for {own}"),
-            format!("build the same schedlab for {uname} and name the file: agent = \"PATH\""),
+            format!(
+                "build the same schedlab for {uname} and put it beside this one as schedlab-{uname}, or \
+                 name the file: agent = \"PATH\""
+            ),
         ))
     }
 }

@@ -77,11 +77,29 @@ impl FarTarget {
         Ok(self.agent.insert(agent))
     }
 
-    /// The machine as it is now.
+    /// The machine as it is now. It may need another build of this program than this machine; where that
+    /// lies beside this one, it is taken, and the machine is asked whether it has that one already.
     fn look(&mut self) -> Result<Look, Failure> {
         if let Some(look) = self.fresh.take() {
             return Ok(look);
         }
+        let look = self.look_for_agent()?;
+        let fits = self.agent()?.find_misfit(&look.machine).is_none();
+        if fits || self.line.agent_path().is_some() {
+            return Ok(look);
+        }
+        let Some(build) = vm::architecture::find_build(&look.machine, &self.program) else {
+            return Ok(look);
+        };
+        let agent = AgentFile::read(&build, false)?;
+        if agent.find_misfit(&look.machine).is_some() {
+            return Ok(look);
+        }
+        self.agent = Some(agent);
+        self.look_for_agent()
+    }
+
+    fn look_for_agent(&mut self) -> Result<Look, Failure> {
         let hash = self.agent()?.hash.clone();
         let look =
             self.line

@@ -98,8 +98,8 @@ pub const KEYS: &[KeyDef] = &[
     KeyDef::new(
         "agent",
         "path",
-        "this program",
-        "Build of the same schedlab for nodes of another architecture.",
+        "this program, or `schedlab-MACHINE` beside it",
+        "Build of the same schedlab for nodes of another architecture (`uname -m`).",
     ),
     KeyDef::new(
         "sudo",

@@ -75,8 +75,8 @@ pub const KEYS: &[KeyDef] = &[
     KeyDef::new(
         "agent",
         "path",
-        "this program",
-        "Build of the same schedlab for a machine of another architecture.",
+        "this program, or `schedlab-MACHINE` beside it",
+        "Build of the same schedlab for a machine of another architecture, as `uname -m` names it.",
     ),
     KeyDef::new(
         "sudo",

@@ -49,7 +49,9 @@ pub(crate) fn guest_abilities(spec: &VmSpec) -> Can {
         // Nothing from outside reaches a guest in virtual time.
         apart: !spec.is_virtual(),
         here: true,
-        programs_of_here: spec.hypervisor.is_none() && vm::image_path(&spec.root).is_none(),
+        programs_of_here: spec.hypervisor.is_none()
+            && spec.architecture().is_of_this_machine()
+            && vm::image_path(&spec.root).is_none(),
         // A dom0 starts guests of its own, and is no place to lose CPUs in.
         is_guest: spec.hypervisor.is_none(),
         reset: spec.reset,

@@ -9,6 +9,7 @@ use crate::targets;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use vm::architecture::Architecture;
 use vm::frame::Exec;
 use vm::kernel::build::BuildRequest;
 use vm::manage::{self, DEFAULT_GUEST, StartRequest};
@@ -53,6 +54,9 @@ pub struct StartArgs {
     /// debian:sid, debian:PACKAGE, a bzImage, a built tree, host
     #[arg(long, default_value = "debian:sid")]
     kernel: String,
+    /// Architecture, x86_64 or aarch64 [default: that of this machine]
+    #[arg(long, value_name = "NAME", value_parser = architecture)]
+    architecture: Option<&'static Architecture>,
     /// [default: 2, or what the topology makes]
     #[arg(long)]
     cpus: Option<u32>,
@@ -116,6 +120,9 @@ pub enum ImageCommand {
         suite: String,
         /// Packages besides the essential ones
         packages: Vec<String>,
+        /// Architecture of the guest, x86_64 or aarch64 [default: that of this machine]
+        #[arg(long, value_name = "NAME", value_parser = architecture)]
+        architecture: Option<&'static Architecture>,
         /// A file or folder of this machine, into a directory of the image; more than once
         #[arg(long, value_name = "PATH:DIRECTORY")]
         copy: Vec<image::Copied>,
@@ -125,6 +132,10 @@ pub enum ImageCommand {
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,
     },
+}
+
+fn architecture(name: &str) -> Result<&'static Architecture, String> {
+    Architecture::named(Some(name)).map_err(|e| format!("{}; {}", e.what, e.remedy))
 }
 
 fn forward(text: &str) -> Result<Forward, String> {
@@ -173,6 +184,7 @@ fn request(args: &StartArgs) -> Result<StartRequest, CliError> {
         name: args.name.clone(),
         spec: VmSpec {
             root: args.root.clone(),
+            architecture: args.architecture.map(|of| of.name.to_owned()),
             expose: args.expose.clone(),
             hypervisor: None,
             forwards: args.forward.clone(),
@@ -264,11 +276,13 @@ pub fn image(command: &ImageCommand) -> Result<ExitCode, CliError> {
         packages,
         copy,
         scheduler,
+        architecture,
         format,
     } = command;
     let mut request = image::ImageRequest {
         output: output.clone(),
         suite: suite.clone(),
+        architecture: architecture.unwrap_or(Architecture::of_this_machine()),
         packages: packages.clone(),
         copies: copy.clone(),
     };

@@ -5,6 +5,7 @@
 
 use super::{apt_config, sources};
 use crate::VmError;
+use crate::architecture::{Architecture, X86_64};
 use crate::cache;
 use crate::failure::{io, unmet_error};
 use crate::name;
@@ -38,13 +39,18 @@ pub struct Package {
 /// One suite with its own lists.
 #[derive(Debug)]
 pub(crate) struct Suite {
+    architecture: &'static Architecture,
     name: String,
     dir: PathBuf,
 }
 
 impl Suite {
     /// Nothing is fetched yet.
-    pub fn new(cache: &Path, name: &str) -> Result<Self, VmError> {
+    pub fn new(
+        cache: &Path,
+        name: &str,
+        architecture: &'static Architecture,
+    ) -> Result<Self, VmError> {
         if !name::is_suite(name) {
             return Err(unmet_error(
                 &format!("kernel debian:{name}"),
@@ -52,10 +58,20 @@ impl Suite {
                 "write debian:sid, debian:trixie or debian:linux-image-…",
             ));
         }
+        let mut dir = cache.join("apt");
+        // No suite has the name of an architecture.
+        if *architecture != X86_64 {
+            dir.push(architecture.debian);
+        }
         Ok(Suite {
+            architecture,
             name: name.to_owned(),
-            dir: cache.join("apt").join(name.replace('/', "_")),
+            dir: dir.join(name.replace('/', "_")),
         })
+    }
+
+    pub fn architecture(&self) -> &'static Architecture {
+        self.architecture
     }
 
     pub fn name(&self) -> &str {
@@ -188,7 +204,8 @@ impl Suite {
     /// All kernel packages of the suite, as `apt-cache search` prints them.
     pub fn kernels(&self) -> Result<Vec<Package>, VmError> {
         let mut command = self.apt("apt-cache");
-        command.args(["search", "--names-only", "^linux-image-[0-9].*amd64$"]);
+        let all = format!("^linux-image-[0-9].*{}$", self.architecture.debian);
+        command.args(["search", "--names-only", &all]);
         let output = run(command)?;
         Ok(parse_search(&String::from_utf8_lossy(&output.stdout)))
     }
@@ -253,8 +270,8 @@ impl Suite {
         }
         let mirror = sources::debian_mirror(Path::new("/etc/apt"));
         let line = format!(
-            "deb [arch=amd64 signed-by={KEYRING}] {mirror} {} main\n",
-            self.name
+            "deb [arch={} signed-by={KEYRING}] {mirror} {} main\n",
+            self.architecture.debian, self.name
         );
         for (file, text) in [("sources.list", line.as_str()), ("status", "")] {
             let path = self.dir.join(file);
@@ -265,7 +282,8 @@ impl Suite {
 
     /// The way to the mirror may be another one by now.
     fn configure(&self) -> Result<(), VmError> {
-        cache::write_whole(&self.dir.join(CONFIG), apt_config::config_text().as_bytes())
+        let text = apt_config::config_text(self.architecture);
+        cache::write_whole(&self.dir.join(CONFIG), text.as_bytes())
     }
 
     /// All that apt is configured with, reads as state or writes lies below our
@@ -418,7 +436,7 @@ mod tests {
     #[test]
     fn the_kernel_that_lists_led_to_holds_until_there_are_newer_lists() {
         let cache = tempfile::tempdir().unwrap();
-        let suite = Suite::new(cache.path(), "sid").unwrap();
+        let suite = Suite::new(cache.path(), "sid", &X86_64).unwrap();
         fs::create_dir_all(&suite.dir).unwrap();
         let kernels = cache.path().join("kernels");
         assert_eq!(suite.found_kernel(&kernels), None, "nothing was found yet");
@@ -448,7 +466,7 @@ mod tests {
     #[test]
     fn what_the_lists_led_to_is_a_name_and_no_path() {
         let cache = tempfile::tempdir().unwrap();
-        let suite = Suite::new(cache.path(), "sid").unwrap();
+        let suite = Suite::new(cache.path(), "sid", &X86_64).unwrap();
         fs::create_dir_all(&suite.dir).unwrap();
         File::create(suite.stamp()).unwrap();
         let kernels = cache.path().join("kernels");
@@ -463,10 +481,12 @@ mod tests {
     #[test]
     fn a_suite_keeps_to_one_directory_below_the_cache() {
         let cache = Path::new("/cache");
-        let suite = Suite::new(cache, "bookworm/updates").unwrap();
+        let suite = Suite::new(cache, "bookworm/updates", &X86_64).unwrap();
         assert_eq!(suite.dir, Path::new("/cache/apt/bookworm_updates"));
+        let of_arm = Suite::new(cache, "sid", &crate::architecture::AARCH64).unwrap();
+        assert_eq!(of_arm.dir, Path::new("/cache/apt/arm64/sid"));
         for name in ["/x", "../x", "a/../../x", ".", ""] {
-            let error = Suite::new(cache, name).unwrap_err().to_string();
+            let error = Suite::new(cache, name, &X86_64).unwrap_err().to_string();
             assert!(error.contains("no suite of Debian"), "{error}");
         }
     }

@@ -3,6 +3,7 @@
 //! not signed, which would be a way to an old kernel. Old lists are taken where it says so, but
 //! not in silence.
 
+use crate::architecture::Architecture;
 use doors::started::tool_command;
 
 /// In place of `/etc/apt/apt.conf` and `apt.conf.d`. The trust settings are apt's own
@@ -12,7 +13,6 @@ Dir::Etc::parts "/dev/null";
 Dir::Etc::sourceparts "/dev/null";
 Dir::Etc::preferences "/dev/null";
 Dir::Etc::preferencesparts "/dev/null";
-APT::Architecture "amd64";
 APT::Sandbox::User "";
 APT::Get::AllowUnauthenticated "false";
 Acquire::AllowInsecureRepositories "false";
@@ -33,8 +33,10 @@ const FROM_THE_HOST: [&str; 4] = [
 ];
 
 /// The whole text of the configuration.
-pub fn config_text() -> String {
-    format!("{OWN}{}", transport(&host_configuration()))
+pub fn config_text(of: &Architecture) -> String {
+    let of = of.debian;
+    let own = format!("{OWN}APT::Architecture \"{of}\";\nAPT::Architectures {{ \"{of}\"; }};\n");
+    own + &transport(&host_configuration())
 }
 
 /// True if the administrator has told apt to take lists that are past their end, as for a

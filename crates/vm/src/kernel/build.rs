@@ -8,6 +8,7 @@ use super::apt::Suite;
 use super::config::Config;
 use super::{SUITES, list};
 use crate::VmError;
+use crate::architecture::Architecture;
 use crate::failure::{io, unmet_error};
 use crate::name;
 use confine::User;
@@ -118,7 +119,8 @@ fn build_with_tools(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmE
     tracing::info!("building the kernel in {}", build.output.display());
     let mut make = build.make();
     make.arg(format!("-j{}", request.jobs.max(1)));
-    make.arg("bzImage");
+    let image = Path::new(Architecture::of_this_machine().built_image);
+    make.args(image.file_name());
     build.run(make, "make", &[])?;
     Ok(build.output)
 }
@@ -225,7 +227,7 @@ fn taken(source: &str, name: Option<&str>, cache: &Path) -> Result<PathBuf, VmEr
 /// The package holds `usr/src/NAME.tar.xz`.
 fn packaged_tree(package: &str, cache: &Path) -> Result<PathBuf, VmError> {
     for suite in SUITES.into_iter().filter(|_| name::is_package(package)) {
-        let suite = Suite::new(cache, suite)?;
+        let suite = Suite::new(cache, suite, Architecture::of_this_machine())?;
         suite.refresh()?;
         let Some(found) = suite
             .show_package(package)?

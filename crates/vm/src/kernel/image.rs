@@ -1,6 +1,7 @@
-//! The head of a kernel image: is it an x86-64 bzImage, and which release and build?
-//! Offsets from Documentation/arch/x86/boot.rst of the kernel.
+//! The head of a kernel image: for which architecture is it, and which release and build?
+//! Offsets from Documentation/arch/x86/boot.rst and Documentation/arch/arm64/booting.rst of the kernel.
 
+use crate::architecture::{AARCH64, Architecture, X86_64};
 use doors::read::{open_file, start_of};
 use std::path::Path;
 
@@ -29,14 +30,71 @@ pub struct Uts {
     pub version: Option<String>,
 }
 
-/// The names of an x86-64 bzImage, or what else the file is.
-pub(crate) fn uts(path: &Path) -> Result<Uts, String> {
-    let file = open_file(path).map_err(|e| format!("cannot be read: {e}"))?;
-    let head = start_of(file, SETUP_BYTES);
-    uts_in(&head)
+/// The architecture and the names of a kernel image, or what else the file is.
+pub(crate) fn uts(path: &Path) -> Result<(&'static Architecture, Uts), String> {
+    let unread = |e: std::io::Error| format!("cannot be read: {e}");
+    let head = start_of(open_file(path).map_err(unread)?, SETUP_BYTES);
+    if !is_arm64(&head) {
+        return Ok((&X86_64, uts_in(&head)?));
+    }
+    let image = doors::read::large_file_bytes(path).map_err(unread)?;
+    Ok((&AARCH64, banner_in(&image)?))
 }
 
-/// The names that the first bytes of an image tell, or what else they are.
+fn is_arm64(head: &[u8]) -> bool {
+    head.get(ARM64_MAGIC..ARM64_MAGIC + 4) == Some(b"ARM\x64")
+}
+
+/// The names of an arm64 image, which tells them where it greets: `Linux version RELEASE (BUILDER)
+/// (COMPILER) VERSION` (init/version-timestamp.c). The text that init/version.c has in place of that until it
+/// is linked may come first; it has no number of the build.
+pub fn banner_in(image: &[u8]) -> Result<Uts, String> {
+    const GREETING: &[u8] = b"Linux version ";
+    let greets = |at: &usize| image[*at..].starts_with(GREETING);
+    // Far faster than to compare at every place.
+    let begins = image
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == GREETING[0]);
+    let texts = begins.map(|(at, _)| at).filter(greets);
+    let names = texts.filter_map(|at| names_in(&printable(&image[at + GREETING.len()..])));
+    let mut found: Option<Uts> = None;
+    for uts in names {
+        if uts.version.is_some() {
+            return Ok(uts);
+        }
+        found.get_or_insert(uts);
+    }
+    found.ok_or("is an arm64 kernel that names no release; is it compressed?".to_owned())
+}
+
+/// Release and version in a greeting, the version where it has the number of a build.
+fn names_in(text: &str) -> Option<Uts> {
+    let (release, rest) = text.split_once(' ')?;
+    let version = rest.find(" #").map(|at| &rest[at + 1..]);
+    let version = version.filter(|text| text[1..].starts_with(|c: char| c.is_ascii_digit()));
+    release
+        .starts_with(|c: char| c.is_ascii_digit())
+        .then(|| Uts {
+            release: limited(release),
+            version: version.map(limited),
+        })
+}
+
+fn printable(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .take_while(|b| b.is_ascii_graphic() || **b == b' ')
+        .take(LONGEST_TEXT)
+        .map(|b| char::from(*b))
+        .collect()
+}
+
+fn limited(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).collect()
+}
+
+/// The names that the first bytes of a bzImage tell, or what else they are.
 pub fn uts_in(head: &[u8]) -> Result<Uts, String> {
     if head.get(BOOT_FLAG..BOOT_FLAG + 2) != Some(&[0x55, 0xaa])
         || head.get(HEADER..HEADER + 4) != Some(b"HdrS")
@@ -44,19 +102,12 @@ pub fn uts_in(head: &[u8]) -> Result<Uts, String> {
         return Err(what_else(head).to_owned());
     }
     if head.get(XLOADFLAGS).is_none_or(|f| f & XLF_KERNEL_64 == 0) {
-        return Err("is a 32-bit kernel; the guest is x86-64".to_owned());
+        return Err("is a 32-bit kernel; guests have 64 bits".to_owned());
     }
     let offset = head.get(KERNEL_VERSION..).and_then(|at| at.first_chunk());
     let start = 0x200 + usize::from(u16::from_le_bytes(*offset.unwrap_or(&[0, 0])));
     // RELEASE (BUILDER@HOST) VERSION, as in arch/x86/boot/version.c.
-    let text: String = head
-        .iter()
-        .skip(start)
-        .take_while(|b| b.is_ascii_graphic() || **b == b' ')
-        .take(LONGEST_TEXT)
-        .map(|b| char::from(*b))
-        .collect();
-    let limited = |name: &str| name.chars().take(LONGEST_NAME).collect::<String>();
+    let text = printable(head.get(start..).unwrap_or_default());
     let (release, rest) = text.split_once(' ').unwrap_or((&text, ""));
     if release.is_empty() {
         return Err("is a bzImage that names no release".to_owned());
@@ -71,10 +122,8 @@ pub fn uts_in(head: &[u8]) -> Result<Uts, String> {
 fn what_else(head: &[u8]) -> &'static str {
     if head.starts_with(b"\x7fELF") {
         "is an ELF file (vmlinux?), not a bzImage"
-    } else if head.get(ARM64_MAGIC..ARM64_MAGIC + 4) == Some(b"ARM\x64") {
-        "is an arm64 kernel; the guest is x86-64"
     } else {
-        "is not an x86-64 bzImage"
+        "is neither an x86-64 bzImage nor an arm64 Image"
     }
 }
 
@@ -92,6 +141,31 @@ pub(crate) mod tests {
         let text = format!("{release} (builder@host) #1 SMP Debian 7.2.13-1 (2026-11-02)");
         head[0x300..0x300 + text.len()].copy_from_slice(text.as_bytes());
         head
+    }
+
+    /// An arm64 image with a release, and a text in front of it that only looks like one.
+    pub(crate) fn arm64_image(release: &str) -> Vec<u8> {
+        let mut image = vec![0u8; 64];
+        image[ARM64_MAGIC..].copy_from_slice(b"ARM\x64\0\0\0\0");
+        image.extend(b"Linux version of %s\0");
+        let compiler = "(x@y) (gcc (Debian) 15.2.0, GNU ld 2.45)";
+        for number in ["", "1"] {
+            let build = format!("#{number} SMP Debian 7.2.13-1 (2026-11-02)");
+            image.extend(format!("Linux version {release} {compiler} {build}\n\0").as_bytes());
+        }
+        image
+    }
+
+    #[test]
+    fn an_arm64_image_tells_its_release_and_its_build() {
+        let uts = Uts {
+            release: "7.2.13+deb14-arm64".to_owned(),
+            version: Some("#1 SMP Debian 7.2.13-1 (2026-11-02)".to_owned()),
+        };
+        let image = arm64_image("7.2.13+deb14-arm64");
+        assert!(is_arm64(&image));
+        assert_eq!(banner_in(&image), Ok(uts));
+        assert!(banner_in(&image[..80]).unwrap_err().contains("compressed"));
     }
 
     #[test]
@@ -112,13 +186,10 @@ pub(crate) mod tests {
     #[test]
     fn other_files_are_named_for_what_they_are() {
         assert!(uts_in(b"\x7fELF\x02").unwrap_err().contains("ELF"));
-        let mut arm = vec![0u8; 64];
-        arm[ARM64_MAGIC..].copy_from_slice(b"ARM\x64\0\0\0\0");
-        assert!(uts_in(&arm).unwrap_err().contains("arm64"));
         assert!(
             uts_in(b"hello")
                 .unwrap_err()
-                .contains("not an x86-64 bzImage")
+                .contains("neither an x86-64 bzImage")
         );
     }
 

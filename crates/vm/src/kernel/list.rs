@@ -3,6 +3,7 @@
 
 use super::apt::Suite;
 use super::{Kernel, SUITES, dir_name, unpacked};
+use crate::architecture;
 use model::compare_releases;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +50,10 @@ pub fn list(cache: &Path) -> Vec<Listed> {
         .iter()
         .filter_map(|d| cached(d))
         .collect();
-    let suites = SUITES.into_iter().filter_map(|s| Suite::new(cache, s).ok());
+    let suites = architecture::ALL
+        .into_iter()
+        .flat_map(|of| SUITES.into_iter().map(move |suite| (suite, of)));
+    let suites = suites.filter_map(|(suite, of)| Suite::new(cache, suite, of).ok());
     for suite in suites.filter(Suite::is_fetched) {
         add_suite(&mut lines, &suite);
     }

@@ -15,6 +15,7 @@ pub(crate) mod sources;
 pub mod vmlinux;
 
 use crate::VmError;
+use crate::architecture::Architecture;
 use crate::failure::{io, unmet_error};
 use crate::name;
 use apt::{Package, Suite};
@@ -26,12 +27,12 @@ use std::path::{Path, PathBuf};
 
 /// Suites in which an exact package is looked for, newest first.
 pub(crate) const SUITES: [&str; 4] = ["sid", "trixie", "bookworm-backports", "bookworm"];
-/// The full flavour: the cloud flavour has no 9p.
-const METAPACKAGE: &str = "linux-image-amd64";
 
 /// A kernel that a guest can boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
+    /// Architecture of its image.
+    pub(crate) architecture: &'static Architecture,
     /// Name in the experiment.
     pub(crate) name: String,
     /// `uname -r`.
@@ -82,14 +83,15 @@ impl Kernel {
     }
 
     fn new(name: &str, vmlinuz: PathBuf, origin: String) -> Result<Self, VmError> {
-        let uts = image::uts(&vmlinuz).map_err(|what| {
+        let (architecture, uts) = image::uts(&vmlinuz).map_err(|what| {
             unmet_error(
                 &format!("kernel {}", vmlinuz.display()),
                 &what,
-                "name an x86-64 bzImage, such as arch/x86/boot/bzImage of a built tree",
+                "name an x86-64 bzImage or an arm64 Image, such as arch/x86/boot/bzImage of a built tree",
             )
         })?;
         Ok(Kernel {
+            architecture,
             name: name.to_owned(),
             release: uts.release,
             version: uts.version,
@@ -141,28 +143,46 @@ fn source(name: &str) -> Source<'_> {
     }
 }
 
-/// Find the kernel, and fetch it when it is not in the cache.
-pub(crate) fn resolve(name: &str, cache: &Path) -> Result<Kernel, VmError> {
-    match source(name) {
-        Source::Suite(suite) => from_suite(name, suite, cache),
-        Source::Package(package) => from_package(name, package, cache),
+/// Find the kernel for a guest of this architecture, and fetch it when it is not in the cache.
+pub(crate) fn resolve(
+    name: &str,
+    of: &'static Architecture,
+    cache: &Path,
+) -> Result<Kernel, VmError> {
+    let kernel = match source(name) {
+        Source::Suite(suite) => from_suite(name, suite, of, cache),
+        Source::Package(package) => from_package(name, package, of, cache),
         Source::Host => from_host(name),
         Source::Packages(paths) => packages::resolve(name, paths, cache),
-        Source::Path(path) if path.is_dir() => from_tree(name, path),
+        Source::Path(path) if path.is_dir() => from_tree(name, path, of),
         Source::Path(path) => from_image(name, path),
+    }?;
+    if kernel.architecture == of {
+        return Ok(kernel);
     }
+    let is = kernel.architecture.name;
+    Err(unmet_error(
+        &format!("kernel {name}"),
+        &format!("it is a kernel for {is}, and the guest is {}", of.name),
+        &format!("name another kernel, or write architecture = \"{is}\""),
+    ))
 }
 
-fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, VmError> {
-    let suite = Suite::new(cache, suite)?;
+fn from_suite(
+    name: &str,
+    suite: &str,
+    of: &'static Architecture,
+    cache: &Path,
+) -> Result<Kernel, VmError> {
+    let suite = Suite::new(cache, suite, of)?;
     suite.refresh()?;
     if let Some(dir) = suite.found_kernel(&list::kernels_directory(cache)) {
         return unpacked(name, &dir);
     }
-    let package = suite.show_package(METAPACKAGE)?.ok_or_else(|| {
+    let package = suite.show_package(of.kernel_package)?.ok_or_else(|| {
         unmet_error(
             &format!("kernel {name}"),
-            &format!("the suite has no {METAPACKAGE}"),
+            &format!("the suite has no {}", of.kernel_package),
             "name another suite, such as debian:sid",
         )
     })?;
@@ -171,7 +191,12 @@ fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, VmError> 
     unpacked(name, &dir)
 }
 
-fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, VmError> {
+fn from_package(
+    name: &str,
+    package: &str,
+    of: &'static Architecture,
+    cache: &Path,
+) -> Result<Kernel, VmError> {
     if !name::is_package(package) {
         return Err(unmet_error(
             &format!("kernel {name}"),
@@ -183,7 +208,7 @@ fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, VmErr
         return Ok(kernel);
     }
     for suite in SUITES {
-        let suite = Suite::new(cache, suite)?;
+        let suite = Suite::new(cache, suite, of)?;
         suite.refresh()?;
         if let Some(found) = suite.show_package(package)? {
             return unpacked(name, &from_archive(&suite, &found, cache)?);
@@ -211,7 +236,9 @@ fn from_archive(suite: &Suite, package: &Package, cache: &Path) -> Result<PathBu
     let packages = suite.kernel_packages(package)?;
     let image = packages
         .iter()
-        .find(|p| p.name.starts_with("linux-image-") && p.name != METAPACKAGE)
+        .find(|p| {
+            p.name.starts_with("linux-image-") && p.name != suite.architecture().kernel_package
+        })
         .unwrap_or(package);
     let dir = list::kernels_directory(cache).join(format!("{}_{}", image.name, image.version));
     if !dir.exists() {
@@ -289,14 +316,14 @@ fn from_host(name: &str) -> Result<Kernel, VmError> {
 }
 
 /// A built tree: `modules.order` and the modules lie in the tree itself.
-fn from_tree(name: &str, tree: &Path) -> Result<Kernel, VmError> {
+fn from_tree(name: &str, tree: &Path, of: &Architecture) -> Result<Kernel, VmError> {
     let tree = absolute(tree)?;
-    let vmlinuz = tree.join("arch/x86/boot/bzImage");
+    let vmlinuz = tree.join(of.built_image);
     if !vmlinuz.exists() {
         return Err(unmet_error(
             &format!("kernel tree {}", tree.display()),
-            "arch/x86/boot/bzImage is not there",
-            "build it (`make bzImage`, or `schedlab kernel build`)",
+            &format!("{} is not there", of.built_image),
+            "build it (`make bzImage`, `make Image`, or `schedlab kernel build`)",
         ));
     }
     let origin = tree.display().to_string();
@@ -359,6 +386,7 @@ pub(crate) fn dir_name(path: &Path) -> String {
 mod tests {
     use super::image::tests::bzimage;
     use super::*;
+    use crate::architecture::{AARCH64, X86_64};
 
     fn write(path: &Path, bytes: &[u8]) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -413,7 +441,12 @@ mod tests {
             &bzimage("7.3.0-rc1"),
         );
         write(&tree.path().join(".config"), b"CONFIG_SCHED_CLASS_EXT=y\n");
-        let kernel = resolve(&tree.path().display().to_string(), Path::new("/nowhere")).unwrap();
+        let kernel = resolve(
+            &tree.path().display().to_string(),
+            &X86_64,
+            Path::new("/nowhere"),
+        )
+        .unwrap();
         assert_eq!(kernel.release, "7.3.0-rc1");
         assert_eq!(kernel.sched_ext(), Some(true));
         assert_eq!(kernel.modules_dir, None);
@@ -424,7 +457,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bzImage");
         write(&path, &bzimage("9.9.9-none"));
-        let kernel = resolve(&path.display().to_string(), Path::new("/nowhere")).unwrap();
+        let kernel = resolve(&path.display().to_string(), &X86_64, Path::new("/nowhere")).unwrap();
         assert_eq!(kernel.sched_ext(), None);
     }
 
@@ -435,7 +468,7 @@ mod tests {
         write(&path, &bzimage("../../x"));
         fs::create_dir(dir.path().join("config-..")).unwrap();
         write(&dir.path().join("x"), b"no configuration");
-        let kernel = resolve(&path.display().to_string(), Path::new("/nowhere")).unwrap();
+        let kernel = resolve(&path.display().to_string(), &X86_64, Path::new("/nowhere")).unwrap();
         assert!(!kernel.key().contains('/'), "{}", kernel.key());
         assert_eq!(kernel.config_file, None);
     }
@@ -455,10 +488,22 @@ mod tests {
             ("debian:a/../../x".to_owned(), "no suite of Debian"),
             ("debian:linux-/../x".to_owned(), "no Debian package"),
         ] {
-            let error = resolve(&name, Path::new("/nowhere"))
+            let error = resolve(&name, &X86_64, Path::new("/nowhere"))
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(what), "{error}");
         }
+    }
+
+    #[test]
+    fn a_kernel_of_another_architecture_is_refused_by_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("Image");
+        write(&path, &super::image::tests::arm64_image("7.2.13-arm64"));
+        let name = path.display().to_string();
+        let of = |architecture| resolve(&name, architecture, Path::new("/nowhere"));
+        assert_eq!(of(&AARCH64).unwrap().release, "7.2.13-arm64");
+        let refused = of(&X86_64).unwrap_err().to_string();
+        assert!(refused.contains("a kernel for aarch64"), "{refused}");
     }
 }

@@ -6,7 +6,7 @@ mod apart;
 mod container;
 mod deaths;
 mod documented;
-mod guests;
+pub mod guests;
 mod isolation;
 mod kernels;
 mod manage;

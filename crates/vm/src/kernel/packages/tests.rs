@@ -1,4 +1,5 @@
 use super::*;
+use crate::architecture::X86_64;
 use crate::kernel::image::tests::bzimage;
 use std::process::Command;
 
@@ -33,7 +34,7 @@ fn check(packages: &[PathBuf], cache: &Path, release: &str) {
         .collect();
     let name = format!("file:{}", paths.join(","));
     for _again in 0..2 {
-        let kernel = super::super::resolve(&name, cache).unwrap();
+        let kernel = super::super::resolve(&name, &X86_64, cache).unwrap();
         assert_eq!(kernel.release, release);
         let modules = kernel.modules_dir.unwrap();
         assert!(
@@ -198,7 +199,7 @@ fn a_package_that_is_none_or_is_damaged_is_refused_with_a_remedy_and_leaves_noth
         (format!("{},x.zip", write("f.deb", b"")), "x.zip"),
         ("/no/such.deb".to_owned(), "No such file"),
     ] {
-        let error = super::super::resolve(&format!("file:{path}"), &cache).unwrap_err();
+        let error = super::super::resolve(&format!("file:{path}"), &X86_64, &cache).unwrap_err();
         assert!(error.to_string().contains(what), "{path}: {error}");
         let left = fs::read_dir(cache.join("kernels")).into_iter().flatten();
         assert_eq!(
