@@ -11,7 +11,7 @@
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
 # make test-long   a thousand kills at random times, and what needs emulated CPUs for long; hours
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test set-up-tests built-tests deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars quick always
+.PHONY: demo program set-up-demo quickstart banking banking-local banking-native banking-capacity reference test set-up-tests built-tests deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars quick always
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -19,7 +19,9 @@ prefix ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 
 # A sched_ext scheduler against the kernel's own, in a guest: experiments/demo.toml.
 # Exit code 4 (a trial did not count and was repeated) is no failure of the demo.
-demo: build
+demo:
+	@scripts/setup build
+	@$(MAKE) --no-print-directory --jobs=2 program set-up-demo
 	$(SCHEDLAB) scheduler install scx_rusty@1.1.4
 	$(SCHEDLAB) run experiments/demo.toml || [ $$? -eq 4 ]
 
@@ -64,10 +66,16 @@ demo/target/schedulers: always
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # The binary is target/schedlab.
-build:
-	@scripts/setup demo
+build: set-up-demo program
+
+program:
+	@[ -e $(SCHEDLAB) ] || echo "Building schedlab. The first time takes four minutes on two CPUs."
 	cargo build --release --quiet -p schedlab
 	@ln -sf $(HOST)/release/schedlab $(SCHEDLAB)
+
+# What builds and runs guests and schedulers. `make demo` installs it while the program is compiled.
+set-up-demo:
+	@scripts/setup demo
 
 # What can be named, from the tables in the code. A test says when it is out of date.
 reference:

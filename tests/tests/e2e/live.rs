@@ -167,8 +167,9 @@ fn a_real_scheduler_tells_its_own_figures() {
     }
     let _turn = beside_others();
     let bench = Bench::default();
-    let words = "run -w wakeup:1 --duration 4s -a default -a scx_rusty@1.1.4 --vm debian:sid -o run \
-                 --max-blocks 2 -q";
+    // A look at an emulated machine takes long, and the next one waits a thousand times as long.
+    let words = "run -w wakeup:1 --duration 30s -a default -a scx_rusty@1.1.4 --vm debian:sid -o run \
+                 --max-blocks 1 -q";
     let words: Vec<&str> = words.split_whitespace().collect();
     let paces = watch_paces(&bench, &words);
     let told = |pace: &Value| pace["scheduler"]["slice_us"].as_f64() > Some(0.0);
