@@ -204,3 +204,51 @@ fn modules_are_called_by_nouns() {
     }
     assert_eq!(wrong, BTreeSet::new());
 }
+
+/// Our scripts, and those of a CI.
+fn scripts() -> Vec<PathBuf> {
+    let folders = ["scripts", "ci", ".ci"].map(|folder| root().join(folder));
+    let entries = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    let paths = entries.flatten().flatten().map(|entry| entry.path());
+    let is_script = |path: &PathBuf| {
+        let text = fs::read(path).unwrap_or_default();
+        text.starts_with(b"#!/bin/sh") || text.starts_with(b"#!/usr/bin/env bash")
+    };
+    paths.filter(is_script).collect()
+}
+
+#[test]
+fn each_script_is_one_that_its_shell_can_read() {
+    let scripts = scripts();
+    assert!(scripts.len() > 10, "{scripts:?}");
+    for script in scripts {
+        let read = std::process::Command::new("bash")
+            .arg("-n")
+            .arg(&script)
+            .output()
+            .expect("bash");
+        let said = String::from_utf8_lossy(&read.stderr);
+        assert!(read.status.success(), "{}: {said}", script.display());
+        // A shell takes these in a text that it only prints.
+        let text = fs::read_to_string(&script).expect("text");
+        assert!(!text.contains("\n<<<<<<< "), "{}", script.display());
+    }
+}
+
+#[test]
+fn each_row_of_long_tests_has_its_last_date_in_the_docs() {
+    let script = fs::read_to_string(root().join("scripts/test-long")).expect("the script");
+    let (_, rows) = script.split_once("<<'ROWS'\n").expect("its rows");
+    let (rows, _) = rows.split_once("\nROWS\n").expect("their end");
+    let page = fs::read_to_string(root().join("docs/reliability.md")).expect("the page");
+    let (_, table) = page
+        .split_once("\n| row | last passed |")
+        .expect("the table");
+    for row in rows.lines() {
+        let name = row.split('|').next().expect("a name").trim();
+        let is_there = table.contains(&format!("\n| `{name}` | "));
+        assert!(is_there, "docs/reliability.md has no row of `{name}`");
+    }
+}
