@@ -13,6 +13,7 @@
 )]
 
 mod events;
+mod forecasts;
 mod futility;
 mod machine;
 mod nights;

@@ -1,6 +1,7 @@
 //! The questions, and the table that answers each.
 
 use crate::events;
+use crate::forecasts;
 use crate::futility;
 use crate::machine::Noise;
 use crate::nights;
@@ -29,7 +30,7 @@ impl Setup {
 type Study = fn(&Setup) -> Table;
 
 /// All studies by name, in the order of the document.
-pub const ALL: [(&str, Study); 15] = [
+pub const ALL: [(&str, Study); 16] = [
     ("false-calls", false_calls),
     ("broken-assumptions", broken_assumptions),
     ("stopping", stopping),
@@ -37,6 +38,7 @@ pub const ALL: [(&str, Study); 15] = [
     ("detection-by-noise", detection_by_noise),
     ("many-cells", many_cells),
     ("set-aside", futility::study),
+    ("forecasts", forecasts::study),
     ("sessions", sessions::study),
     ("turns", turns::study),
     ("events-of-equal-arms", events::study_equal_arms),

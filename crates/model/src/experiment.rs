@@ -90,6 +90,27 @@ impl Experiment {
         };
         arm != self.baseline && renamed == *baseline
     }
+
+    /// Thing that a comparison of this arm with the baseline has once in the whole run, and not in each block.
+    pub fn find_once(&self, workload: &Workload, arm: usize) -> Option<Once> {
+        let [arm, baseline] = [arm, self.baseline].map(|arm| &self.arms[arm].kernel);
+        match self.target.reset() == Reset::Snapshot {
+            true if arm != baseline => Some(Once::ThisBoot),
+            true if workload.is_served() => Some(Once::ThisStart),
+            _ => None,
+        }
+    }
+}
+
+/// Thing that all blocks of a run share, so that its luck is in each of them, and no test of that run can tell it from a
+/// difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Once {
+    /// Arm and baseline have a boot each, of kernels of their own.
+    ThisBoot,
+    /// The services were started once, for all arms.
+    ThisStart,
 }
 
 /// The target of the trials: its name, and keys that only this target reads. The crate `machines`

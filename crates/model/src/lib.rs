@@ -46,7 +46,7 @@ pub use cpus::{choose_cpus, parse_cpu_list};
 pub use daemon::Daemon;
 pub use event::{Happened, OfBaseline, RareEvent, When};
 pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
-pub use experiment::{DecidedBy, Experiment, Observe, Reset, StopRule, TargetSpec};
+pub use experiment::{DecidedBy, Experiment, Observe, Once, Reset, StopRule, TargetSpec};
 pub use fact::Fact;
 pub use key::KeyDef;
 pub use message::{

@@ -13,7 +13,7 @@ use crate::table::{
     ArmTrials, CellTable, Comparison, Excluded, ExperimentInfo, NotMeasured, Notice, Table, Tally,
     TrialCounts, Verdict,
 };
-use model::{Better, Severity};
+use model::{Better, Once, Severity};
 
 /// Line about an arm that was compared in no cell.
 pub fn tally_line(tally: &Tally) -> String {
@@ -361,6 +361,15 @@ pub fn not_surviving(experiment: &ExperimentInfo) -> String {
     )
 }
 
+/// Words behind a verdict that does not reach beyond what the run had once: ` in this boot`.
+pub fn reach(comparison: &Comparison) -> &'static str {
+    match comparison.holds_for {
+        Some(Once::ThisBoot) => " in this boot",
+        Some(Once::ThisStart) => " for this start",
+        None => "",
+    }
+}
+
 /// One sentence that says what a verdict means here.
 pub fn verdict_meaning(comparison: &Comparison, smallest_effect: f64) -> String {
     let c = comparison;
@@ -369,14 +378,16 @@ pub fn verdict_meaning(comparison: &Comparison, smallest_effect: f64) -> String 
     let effect = c.smallest_effect(smallest_effect);
     match c.verdict {
         Verdict::Better | Verdict::Worse => format!(
-            "{arm} is {} than {baseline} in {metric} ({}). The chance that blocks like these \
+            "{arm} is {} than {baseline} in {metric} ({}){}. The chance that blocks like these \
              ever call a difference where there is none is at most {chance} %.",
             c.verdict.as_str(),
             direction_word(c.better),
+            reach(c),
         ),
         Verdict::Same => format!(
-            "Whatever the difference between {arm} and {baseline} in {metric} is, it is smaller \
-             than the {effect} that the experiment cares about."
+            "Whatever the difference between {arm} and {baseline} in {metric} is{}, it is smaller \
+             than the {effect} that the experiment cares about.",
+            reach(c)
         ),
         Verdict::Unknown if c.blocks == 0 => {
             format!("{arm} was not compared with {baseline} in {metric}.")

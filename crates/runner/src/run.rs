@@ -68,6 +68,7 @@ pub fn run_plan(
         given_up: endings::find_given_up(experiment, &options.done),
         open_comparisons: Vec::new(),
         set_aside: BTreeSet::new(),
+        lengths: Vec::new(),
         is_stretched: false,
         pool: options.pool,
         left_out: options.left_out,
@@ -150,6 +151,8 @@ struct Run<'a> {
     open_comparisons: Vec<OpenComparison>,
     /// Cells that get no blocks, since those that are left would hardly decide them.
     set_aside: BTreeSet<usize>,
+    /// Time of whole blocks of this start, each with that of those of its trials that count.
+    lengths: Vec<[u64; 2]>,
     /// Does it take a little more than its budget, for the least number of blocks?
     is_stretched: bool,
     pool: Option<Member<'a>>,

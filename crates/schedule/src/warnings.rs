@@ -2,7 +2,7 @@
 
 use crate::length::{block_ns, searches_ns};
 use crate::limits;
-use model::{Experiment, Plan, Severity, Warning, Workload, format_duration_ns};
+use model::{Experiment, Once, Plan, Severity, Warning, Workload, format_duration_ns};
 use stats::randomization::{Prior, fewest_pairs};
 
 /// Warnings of the whole experiment, each once, with the guess of [`short_budget`]. `cpus` is the number of
@@ -31,6 +31,7 @@ pub fn lasting_warnings(experiment: &Experiment, cpus: Option<u32>) -> Vec<Warni
         all.extend(limits::only_some_weighted(arms, workload));
         all.extend(crowded(workload, cpus));
         all.extend(whole_trials(workload));
+        all.extend(drawn_once(experiment, workload));
     }
     all.extend(limits::only_some_limited(arms));
     all.extend(few_blocks(experiment));
@@ -105,6 +106,28 @@ pub fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
             "a budget of {} (--budget), or fewer loads, arms or workloads",
             format_duration_ns(rounded_budget(needed))
         ),
+    })
+}
+
+/// Luck that is drawn once in a run and not in each block: whose verdicts do not reach beyond it.
+fn drawn_once(experiment: &Experiment, workload: &Workload) -> Option<Warning> {
+    let arms = 0..experiment.arms.len();
+    let others = arms.filter(|arm| *arm != experiment.baseline);
+    let mut found = others.filter_map(|arm| experiment.find_once(workload, arm));
+    // A boot of its own is a start of its own.
+    let once = found.clone().find(|once| *once == Once::ThisBoot);
+    let (what, holds) = match once.or_else(|| found.next())? {
+        Once::ThisBoot => ("one boot of each kernel", "in this boot"),
+        Once::ThisStart => ("one start of the services", "for this start"),
+    };
+    Some(Warning {
+        severity: Severity::Note,
+        what: format!(
+            "workload {}: all trials go on from {what}, whose luck no test of this run can tell from a difference; its \
+             verdicts hold \"{holds}\"",
+            workload.name
+        ),
+        remedy: "reset = \"block-snapshot\" in [target] draws it anew for each block".to_owned(),
     })
 }
 

@@ -32,6 +32,31 @@ fn more_threads_of_a_generator_than_cpus_are_warned_of() {
 }
 
 #[test]
+fn luck_that_a_run_draws_once_is_said_with_what_draws_it_in_each_block() {
+    let with = |reset: &str, kernel: &str, server: &str| {
+        let file = format!(
+            "[target]\nkind = \"vm\"\nkernel = \"debian:sid\"\nroot = \"image:lab.squashfs\"\nreset = \"{reset}\"\n[[arm]]\nname = \"default\"\n\
+             [[arm]]\nname = \"other\"\n{kernel}[[workload]]\nkind = \"http\"\n{server}"
+        );
+        let said = said(&file, None);
+        let once = said.into_iter().filter_map(|what| {
+            let at = what.find("; its verdicts hold ")?;
+            Some(what[at..].to_owned())
+        });
+        once.collect::<Vec<_>>()
+    };
+    let other = "kernel = \"debian:trixie\"\n";
+    let started = "[workload.server]\nkind = \"nginx\"\n";
+    let boot = ["; its verdicts hold \"in this boot\""];
+    assert_eq!(with("snapshot", other, started), boot);
+    let start = ["; its verdicts hold \"for this start\""];
+    assert_eq!(with("snapshot", "", started), start);
+    for reset in ["block-snapshot", "block", "none"] {
+        assert_eq!(with(reset, other, started), [""; 0], "{reset}");
+    }
+}
+
+#[test]
 fn a_budget_that_cannot_decide_is_warned_of() {
     let with = |budget: &str| {
         let file = format!(

@@ -162,10 +162,11 @@ impl<'a> Conclusion<'a> {
             false => label.to_owned(),
         };
         self.named(&label, found, |found| {
-            let size = match verdict {
+            let mut size = match verdict {
                 Verdict::Same => String::new(),
                 _ => format!(" {}", sized(found.comparison)),
             };
+            size.push_str(words::reach(found.comparison));
             self.named_metric(found, &size)
         })
     }

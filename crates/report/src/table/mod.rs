@@ -33,7 +33,7 @@ use crate::quantity::{
     format_change, format_interval, format_percent, signed_with_unit, with_unit,
 };
 use across::Across;
-use model::{Better, Severity, System};
+use model::{Better, Once, Severity, System};
 use pooled_quantile::Pooled;
 use results::{Format, RunState};
 use serde::Serialize;
@@ -205,6 +205,9 @@ pub struct Comparison {
     /// `unknown` now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Verdict>,
+    /// Thing that the run had once, beyond which the verdict does not reach.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds_for: Option<Once>,
     /// Test that ratio, interval and evidence are by.
     pub test: Test,
     /// For `unknown`: blocks in all that a decision is likely to take.

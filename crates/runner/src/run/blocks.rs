@@ -61,8 +61,11 @@ impl Run<'_> {
             if !self.takes(number) {
                 return Ok(Pass::Ended);
             }
-            let before = self.trials.len();
+            let (before, began) = (self.trials.len(), Instant::now());
             let whole = self.block(block);
+            if matches!(whole, Ok(true)) {
+                self.keep_length(before, began.elapsed());
+            }
             if let Some(pool) = self.pool {
                 let has_good = self.trials[before..].iter().any(Trial::is_ok);
                 match matches!(whole, Ok(true)) && has_good {

@@ -77,6 +77,22 @@ impl BlockLengths {
     }
 }
 
+/// Time of blocks over that of their trials, at least 1. The first block has what is done once, such as the boot of
+/// a guest, so it counts only while there is no other.
+fn time_around(lengths: &[[u64; 2]]) -> f64 {
+    let usual = lengths.get(1..).filter(|usual| !usual.is_empty());
+    let [took, trials] = usual
+        .unwrap_or(lengths)
+        .iter()
+        .fold([0.0, 0.0], |sum, length| {
+            [sum[0] + length[0] as f64, sum[1] + length[1] as f64]
+        });
+    match trials > 0.0 {
+        true => (took / trials).max(1.0),
+        false => 1.0,
+    }
+}
+
 impl Run<'_> {
     /// Says in the results why they are no more.
     pub(super) fn warn_of_budget(&mut self) -> Result<(), RunError> {
@@ -204,14 +220,25 @@ impl Run<'_> {
     /// Time that the next block takes: the mean trial of every cell that goes on, by its arms.
     pub(super) fn block_ns(&self) -> Option<u64> {
         let going_on = (0..self.plan.cells.len()).filter(|cell| self.goes_on(*cell));
-        let times: Option<Vec<u64>> = going_on.map(|c| self.trials_of_block_ns(c)).collect();
+        let times: Option<Vec<u64>> = going_on.map(|c| self.cell_of_block_ns(c)).collect();
         Some(times?.into_iter().fold(0, u64::saturating_add))
     }
 
-    /// Time of the trials of a cell in a block.
-    pub(super) fn trials_of_block_ns(&self, cell: usize) -> Option<u64> {
+    /// Time of a cell in a block: that of its trials, and what comes between them.
+    pub(super) fn cell_of_block_ns(&self, cell: usize) -> Option<u64> {
         let arms = self.experiment.arms.len() as u64;
-        Some(self.mean_trial_ns(cell)?.saturating_mul(arms))
+        let trials = self.mean_trial_ns(cell)?.saturating_mul(arms);
+        Some(model::truncate_to_u64(
+            trials as f64 * time_around(&self.lengths),
+        ))
+    }
+
+    /// Keeps how long a whole block took, with boots, restarts, pauses and what was repeated.
+    pub(super) fn keep_length(&mut self, first: usize, took: Duration) {
+        let counted = self.trials[first..].iter().filter(|trial| trial.is_ok());
+        let trials = counted.map(|trial| trial.result.elapsed_ns);
+        let trials = trials.fold(0, u64::saturating_add);
+        self.lengths.push([model::whole_nanos(took), trials]);
     }
 
     /// Time to the end of the budget.
@@ -289,6 +316,19 @@ mod tests {
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn the_time_around_trials_is_that_of_the_blocks_after_the_first_one() {
+        assert_eq!(time_around(&[]), 1.0);
+        assert_eq!(time_around(&[[90, 30]]), 3.0);
+        assert_eq!(time_around(&[[90, 30], [45, 30], [30, 20]]), 1.5);
+        assert_eq!(
+            time_around(&[[90, 30], [0, 30]]),
+            1.0,
+            "trials are in their block"
+        );
+        assert_eq!(time_around(&[[90, 0]]), 1.0);
+    }
 
     #[test]
     fn a_budget_without_room_for_the_least_blocks_is_said_with_one_that_has() {

@@ -66,7 +66,7 @@ impl Run<'_> {
     pub(super) fn take_up_again(&mut self) -> Result<bool, RunError> {
         let aside = self.set_aside.iter();
         let chances = aside.map(|cell| {
-            let further_ns = self.trials_of_block_ns(*cell).unwrap_or(0);
+            let further_ns = self.cell_of_block_ns(*cell).unwrap_or(0);
             (*cell, self.chance_of(*cell, further_ns))
         });
         let best = chances.max_by(|a, b| a.1.total_cmp(&b.1));

@@ -252,6 +252,8 @@ impl<'a> CellScope<'a> {
             in_turns: None,
             verdict: self.verdict(&judged, arm),
             withdrawn: judged.withdrawn_verdict(),
+            // Each of merged runs has its own.
+            holds_for: (experiment.find_once(self.workload, arm)).filter(|_| !self.merged),
             test: judged.test,
             blocks_needed: judged.blocks_needed,
             more_ns: None,
