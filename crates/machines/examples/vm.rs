@@ -142,6 +142,7 @@ fn spec(args: &mut Vec<String>) -> Result<VmSpec, Failure> {
         reset: Reset::None,
         accel: option(args, "--accel"),
         topology: None,
+        capacities: None,
         host_cpus: None,
         append: option(args, "--append"),
         expose: option(args, "--expose").into_iter().collect(),

@@ -167,6 +167,7 @@ fn try_kvm(
         initramfs: initramfs.to_owned(),
         xen: None,
         xen_scheduler: None,
+        device_tree: None,
         append: PROBE_ARGUMENT.to_owned(),
         root: Root::Nothing,
         shared: PathBuf::new(),

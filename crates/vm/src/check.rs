@@ -309,6 +309,7 @@ mod tests {
             reset: Default::default(),
             accel: None,
             topology: None,
+            capacities: None,
             host_cpus: None,
             append: None,
             expose: Vec::new(),

@@ -18,6 +18,7 @@ struct FileVm {
     reset: Reset,
     accel: Option<String>,
     topology: Option<FileTopology>,
+    capacities: Option<Vec<u32>>,
     host_cpus: Option<String>,
     append: Option<String>,
     #[serde(default)]
@@ -112,6 +113,13 @@ pub const KEYS: &[KeyDef] = &[
          threads of a core; each is 1 by default but `cores`, which is needed.",
     ),
     KeyDef::new(
+        "capacities",
+        "list of numbers from 1 to 1024",
+        "all CPUs are as strong",
+        "Capacity of each CPU as the kernel of an `aarch64` guest is told it (big.LITTLE). An emulated CPU \
+         is as fast with any.",
+    ),
+    KeyDef::new(
         "host-cpus",
         "CPUs",
         "",
@@ -184,6 +192,7 @@ impl From<FileVm> for VmSpec {
             reset: file.reset,
             accel: file.accel,
             topology,
+            capacities: file.capacities,
             host_cpus: file.host_cpus,
             append: file.append,
             expose: file.expose,

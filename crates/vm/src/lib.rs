@@ -13,6 +13,7 @@ pub mod boot;
 pub mod cache;
 mod check;
 pub mod console;
+pub mod device_tree;
 pub mod disk;
 pub mod elf;
 pub mod failure;
@@ -285,6 +286,7 @@ impl Vm {
         wanted.paths.extend([
             self.options.directory.clone(),
             self.options.cache.join(kernel::vmlinux::DIRECTORY),
+            self.options.cache.join(device_tree::DIRECTORY),
         ]);
         let asked = view::confinement(&wanted)?;
         let known = self.confined.take().filter(|known| known.asked == asked);
@@ -311,7 +313,7 @@ impl Vm {
             }
             Accel::Kvm => None,
         };
-        Ok(CommandLine {
+        let line = CommandLine {
             architecture: self.spec.architecture(),
             accel,
             cpus: self.spec.cpus,
@@ -335,7 +337,15 @@ impl Vm {
             forwards_later: !self.forwards.ports().is_empty(),
             incoming: None,
             virtual_time: None,
+            device_tree: None,
             descriptors: Descriptors::default(),
+        };
+        let capacities = self.spec.capacities.as_ref();
+        let device_tree =
+            capacities.map(|all| device_tree::prepare(&line, all, &self.options.cache));
+        Ok(CommandLine {
+            device_tree: device_tree.transpose()?,
+            ..line
         })
     }
 

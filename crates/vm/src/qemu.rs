@@ -171,6 +171,8 @@ pub(crate) struct CommandLine {
     pub xen: Option<PathBuf>,
     /// Scheduler of the hypervisor's first pool, where dom0 is; `None`: the usual one.
     pub xen_scheduler: Option<String>,
+    /// Description of the machine in place of QEMU's own.
+    pub device_tree: Option<PathBuf>,
     /// Kernel arguments after our own.
     pub append: String,
     pub root: Root,
@@ -201,6 +203,16 @@ impl CommandLine {
         if sandbox_works(self.architecture) {
             push(&mut args, &["-sandbox", SANDBOX]);
         }
+        args
+    }
+
+    /// Arguments with which QEMU writes the device tree of this machine into a file, and ends.
+    pub fn dump_args(&self, into: &Path) -> Vec<String> {
+        let mut args = Vec::new();
+        self.machine(&mut args);
+        self.processors(&mut args);
+        let dump = format!("dumpdtb={}", without_commas(&text(into)));
+        push(&mut args, &["-machine", &dump]);
         args
     }
 
@@ -330,6 +342,9 @@ impl CommandLine {
             ],
         );
         push(args, &["-append", &append]);
+        if let Some(tree) = &self.device_tree {
+            push(args, &["-dtb", &text(tree)]);
+        }
     }
 
     fn initramfs_path(&self) -> String {
@@ -470,6 +485,7 @@ mod tests {
             initramfs: "/c/i.cpio".into(),
             xen: None,
             xen_scheduler: None,
+            device_tree: None,
             append: "nosmt".to_owned(),
             root: Root::Host,
             shared: "/".into(),

@@ -1,6 +1,6 @@
 //! A guest as an experiment describes it.
 
-use crate::architecture::{Architecture, X86_64};
+use crate::architecture::{AARCH64, Architecture, X86_64};
 use crate::image_path;
 use model::{Invalid, Reset, TargetSpec, choose_cpus};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,8 @@ const MOST_CPUS: u32 = 4096;
 const LEAST_MEMORY_BYTES: u64 = 1 << 20;
 /// Xen itself and one small guest.
 const LEAST_FOR_GUESTS_MIB: u64 = 512;
+/// Capacity of the strongest CPU of a machine, as Linux counts it.
+const STRONGEST: u32 = 1024;
 /// 1 PiB.
 const MOST_MEMORY_BYTES: u64 = 1 << 50;
 
@@ -40,6 +42,9 @@ pub struct VmSpec {
     /// Layout of the CPUs; `None`: one socket of cores without siblings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
+    /// Capacity of each CPU, of which the strongest has 1024; `None`: all are as strong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacities: Option<Vec<u32>>,
     /// Host CPUs that the vCPU threads are pinned to, in `taskset -c` form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_cpus: Option<String>,
@@ -90,6 +95,7 @@ impl VmSpec {
             reset: Reset::None,
             accel: None,
             topology: None,
+            capacities: None,
             host_cpus: None,
             append: None,
             expose: Vec::new(),
@@ -140,6 +146,9 @@ impl VmSpec {
             return wrong("cpus", what);
         }
         Architecture::named(self.architecture.as_deref())?;
+        if let Some(capacities) = &self.capacities {
+            self.check_capacities(capacities)?;
+        }
         if self.hypervisor.is_some() {
             self.check_xen()?;
         }
@@ -163,6 +172,27 @@ impl VmSpec {
         {
             Some(Err(what)) => wrong("host-cpus", what),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses capacities that the device tree of the guest cannot tell.
+    fn check_capacities(&self, capacities: &[u32]) -> Result<(), Invalid> {
+        let wrong =
+            |what: &str, remedy: &str| Err(Invalid::new("capacities", what).with_remedy(remedy));
+        if *self.architecture() != AARCH64 {
+            let what = "only guests with a device tree have CPUs of several capacities";
+            return wrong(what, "architecture = \"aarch64\"");
+        }
+        if capacities.len() != self.cpus as usize {
+            return wrong(
+                "there is not one for each CPU",
+                "capacities = [1024, 512] with two CPUs",
+            );
+        }
+        let known = 1..=STRONGEST;
+        match capacities.iter().all(|capacity| known.contains(capacity)) {
+            true => Ok(()),
+            false => wrong("a capacity is from 1 to 1024", "give the strongest 1024"),
         }
     }
 

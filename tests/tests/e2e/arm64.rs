@@ -140,3 +140,62 @@ fn a_place_of_another_architecture_gets_the_build_that_lies_beside_the_program()
     let mut copied = there.flatten().map(|entry| std::fs::read(entry.path()));
     assert!(copied.any(|bytes| bytes.is_ok_and(|bytes| bytes == header)));
 }
+
+#[test]
+#[ignore = "make test-long ROWS=arm64"]
+fn programs_of_an_image_run_on_cpus_of_two_capacities_and_their_cycles_are_counted() {
+    let Some(agent) = agent() else { return };
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let made = bench.run(&["image", "build", "--architecture", "aarch64", "a.squashfs"]);
+    expect_code(&made, 0);
+    let image = bench.path("a.squashfs");
+    let keys = format!(
+        "capacities = [1024, 446]\nroot = \"image:{}\"",
+        image.display()
+    );
+    let command = "uname -m; cat /sys/devices/system/cpu/cpu*/cpu_capacity; sleep 0.1";
+    let rest = format!(
+        "[[arm]]\nname = \"eevdf\"\n[[workload]]\nkind = \"command\"\n\
+         command = [\"sh\", \"-c\", \"{command}\"]\n[stop]\nmin-blocks = 1\nmax-blocks = 1\n"
+    );
+    let text = format!("perf = [\"cycles\"]\n{}", experiment(&agent, &keys, &rest));
+    let file = bench.file("image.toml", &text);
+    expect_code(&bench.run(&["run", &file, "-o", "out", "--quiet"]), 0);
+    let trials = trials_that_count(&bench);
+    assert_eq!(trials.len(), 1);
+    let printed = std::fs::read_to_string(trials[0].dir.join("stdout.log")).expect("kept");
+    assert_eq!(printed.trim(), "aarch64\n1024\n446");
+    let mut metrics = trials[0].trial.result.metrics.iter();
+    let cycles = metrics.find(|metric| metric.metric == "perf_cycles");
+    assert!(
+        cycles.is_some_and(|cycles| cycles.value > 0.0),
+        "{cycles:?}"
+    );
+}
+
+#[test]
+#[ignore = "make test-long ROWS=arm64"]
+fn a_seed_gives_the_same_figures_in_virtual_time_and_instructions_are_counted() {
+    let Some(agent) = agent() else { return };
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let rest = "[[arm]]\nname = \"eevdf\"\n[[workload]]\nkind = \"wakeup\"\nwarmup = \"200ms\"\n\
+                duration = \"1s\"\n[stop]\nmin-blocks = 1\nmax-blocks = 1\n";
+    let target = experiment(&agent, "clock = \"virtual\"", rest);
+    let text = format!("perf = [\"cycles\", \"instructions\"]\n{target}");
+    let file = bench.file("virtual.toml", &text);
+    let figures = || {
+        let _ = std::fs::remove_dir_all(bench.path("out"));
+        let run = bench.run(&["run", &file, "-o", "out", "--quiet", "--seed", "7"]);
+        expect_code(&run, 0);
+        let trials = trials_that_count(&bench);
+        let metrics = trials[0].trial.result.metrics.iter();
+        let named = metrics.map(|metric| (metric.metric.clone(), metric.value));
+        named.collect::<std::collections::BTreeMap<String, f64>>()
+    };
+    let first = figures();
+    // An instruction takes two nanoseconds, and a CPU of QEMU has a cycle in each.
+    assert_eq!(first["perf_cycles"], 2.0 * first["perf_instructions"]);
+    assert_eq!(first, figures());
+}
