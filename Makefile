@@ -13,7 +13,8 @@
 .DELETE_ON_ERROR:
 .PHONY: demo program set-up-demo quickstart banking banking-local banking-native banking-capacity reference test set-up-tests built-tests deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars quick always
 
-HOST := $(shell rustc --print host-tuple)
+# Without what make says to its own children.
+HOST := $(shell MAKEFLAGS= rustc --print host-tuple)
 SCHEDLAB := target/schedlab
 prefix ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 

@@ -21,7 +21,7 @@ pub use turn::{Turn, alone, beside_others, with_lock_of_runs};
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The schedlab binary that this `cargo test` built, beside the test's own.
 pub fn schedlab() -> PathBuf {
@@ -159,6 +159,16 @@ impl Bench {
             command.env("SCHEDLAB_TEST_LOCK", lock.path());
         }
         command
+    }
+
+    /// Waits until a process has made this file, and fails where it ends without.
+    #[track_caller]
+    pub fn wait_for_file(&self, child: &mut Child, name: &str) {
+        while !self.path(name).exists() {
+            let ended = child.try_wait().expect("it is asked");
+            assert!(ended.is_none(), "{name} is not there: {ended:?}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
 
     /// Neither a folder nor a process is left of what ran here.

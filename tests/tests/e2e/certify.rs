@@ -4,7 +4,6 @@
 
 use serde_json::Value;
 use std::process::Stdio;
-use std::time::Duration;
 use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 const QUICK: &str = r#"
@@ -160,11 +159,7 @@ fn an_interrupt_before_two_arms_were_measured_is_told_by_its_exit_code() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while !bench.path("noise/system.json").exists() {
-        let ended = child.try_wait().expect("a child");
-        assert!(ended.is_none(), "it ended too soon");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    bench.wait_for_file(&mut child, "noise/system.json");
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
     let output = child.wait_with_output().expect("an end");

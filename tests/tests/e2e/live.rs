@@ -39,10 +39,8 @@ fn run_words<'a>(blocks: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 fn started(bench: &Bench, blocks: &str, more: &[&str]) -> Child {
     let mut command = bench.command(&run_words(blocks, more));
     let run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let run = run.expect("schedlab starts");
-    while !bench.path("run/manifest.json").exists() {
-        std::thread::yield_now();
-    }
+    let mut run = run.expect("schedlab starts");
+    bench.wait_for_file(&mut run, "run/manifest.json");
     run
 }
 
@@ -110,10 +108,7 @@ fn expect_latencies(words: &str) {
 /// All figures of its trials that somebody who watches such a run into `run` sees. The last scene has none.
 fn watch_paces(bench: &Bench, words: &[&str]) -> Vec<Value> {
     let mut run = bench.command(words).spawn().expect("schedlab starts");
-    while !bench.path("run/manifest.json").exists() {
-        let ended = run.try_wait().expect("it is asked");
-        assert!(ended.is_none(), "it has ended without results");
-    }
+    bench.wait_for_file(&mut run, "run/manifest.json");
     let mut watch = bench.command(&["watch", "run", "--format", "json"]);
     let mut watch = watch.stdout(Stdio::piped()).spawn().expect("it starts");
     let lines = BufReader::new(watch.stdout.take().expect("piped")).lines();

@@ -573,16 +573,16 @@ fn a_resume_after_the_machine_has_changed_is_refused_and_loses_nothing() {
 fn two_runs_at_once_on_one_machine_are_refused() {
     let _turn = with_lock_of_runs();
     let bench = Bench::default();
-    let args = ["run", "-o", "first", "-a", "default", "--", "sleep", "3"];
+    let args = [
+        "run", "--wait", "-o", "first", "-a", "default", "--", "sleep", "3",
+    ];
     let mut first = bench
         .command(&args)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("starts");
-    while !bench.path("first/manifest.json").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    bench.wait_for_file(&mut first, "first/manifest.json");
     let second = bench.run(&["run", "-o", "second", "-a", "default", "--", "true"]);
     first
         .kill()

@@ -219,15 +219,6 @@ impl Driver for Gatling {
         let cpus = self.cpus().unwrap_or_default();
         let list = self.load_cpus.as_deref();
         problems.extend(driver::absent_cpu(job, &cpus, list));
-        if self.log.contains(&format!("{{{FOLDER}}}")) && !job.workload.has_folders() {
-            problems.push(problem(
-                "its log is in the folder of the load, which is made only where there are \
-                 services, files or something to keep"
-                    .to_owned(),
-                "keep = [\"results\"], with `-rf {folder}/results` in the command; or \"requests.csv\", where \
-                 the simulation writes that",
-            ));
-        }
         let too_short = driver::find_undecidable(job, 1.0);
         problems.extend(too_short.map(|(what, remedy)| problem(what, &remedy)));
         problems
