@@ -5,7 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tests::{Bench, Image, beside_others, expect_code, is_root, skipped, stderr, stdout};
+use tests::{
+    Bench, Image, beside_others, expect_code, is_root, skipped, stderr, stdout, with_lock_of_runs,
+};
 
 const EXPERIMENT: &str = r#"
 name = "ci"
@@ -44,7 +46,7 @@ fn compare(bench: &Bench, output: &str, stored: &str) -> Output {
 
 #[test]
 fn a_job_fails_on_a_slower_program_and_keeps_a_page_and_a_capsule() {
-    let _turn = beside_others();
+    let _turn = with_lock_of_runs();
     let bench = Bench::default();
     bench.file("ci.toml", &EXPERIMENT.replace("LATER", "0.2"));
     let job = compare(&bench, "first", "");

@@ -51,7 +51,7 @@ fn a_guest_that_is_too_small_for_its_service_is_said_to_be() {
     let _turn = beside_others();
     let bench = Bench::default();
     let text = format!(
-        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"256M\"\n\
+        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"320M\"\n\
          [[arm]]\nname = \"eevdf\"\n\
          [[workload]]\nkind = \"http\"\nurl = \"/hoard\"\nloads = [\"5/s\"]\nconnections = 1\n\
          warmup = \"100ms\"\nduration = \"10s\"\nmetrics = [\"request_p50\"]\n\
