@@ -113,7 +113,8 @@ fn redis_and_sqlite_are_measured_on_data_from_a_seed() {
     if !are_there(&REDIS) || !are_there(&["sqlite3"]) {
         return;
     }
-    let _turn = beside_others();
+    // Beside its neighbour, sqlite turns autogroup.
+    let _turn = with_lock_of_runs();
     expect_rows("redis", &SHORT_REDIS, &["single"], 2, &OF_SINGLE);
     // The cell alone, and the one beside other work.
     expect_rows("sqlite", &SHORT_SQLITE, &[], 4, &OF_SQLITE);

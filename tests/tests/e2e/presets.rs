@@ -141,9 +141,10 @@ pub fn measure(name: &str, text: &str, options: &[&str]) -> ResultSet {
     results
 }
 
-/// A tunable is one for the whole machine.
+/// A tunable is one for the whole machine. Beside an antagonist, arms may turn autogroup by themselves.
 fn turns_a_tunable(preset: &Preset) -> bool {
-    shortened(preset.file, preset.shorter).contains("tunables")
+    let text = shortened(preset.file, preset.shorter);
+    text.contains("tunables") || text.contains("[workload.antagonist]")
 }
 
 #[test]
