@@ -70,7 +70,7 @@ demo/target/schedulers: always
 build: set-up-demo program
 
 program:
-	@[ -e $(SCHEDLAB) ] || echo "Building schedlab. The first time takes four minutes on two CPUs."
+	@[ -e $(SCHEDLAB) ] || echo "Building schedlab. The first time takes some minutes."
 	cargo build --release --quiet -p schedlab
 	@ln -sf $(HOST)/release/schedlab $(SCHEDLAB)
 
