@@ -65,6 +65,11 @@ fn expect_no_job(cluster: &Cluster) {
     eventually("the job is over", || cluster.jobs().trim().is_empty());
 }
 
+/// Trials that count; a busy machine may have repeated others.
+fn count_good(results: &ResultSet) -> usize {
+    results.trials.iter().filter(|t| t.trial.is_ok()).count()
+}
+
 #[test]
 fn blocks_of_two_nodes_are_one_result_and_more_can_be_added() {
     let _turn = with_lock_of_runs();
@@ -84,8 +89,7 @@ fn blocks_of_two_nodes_are_one_result_and_more_can_be_added() {
     let seeds: BTreeSet<u64> = sources.iter().map(|s| s.seed).collect();
     assert_eq!(seeds.len(), 2, "each draws its own order");
     let blocks: u32 = sources.iter().map(|s| s.blocks).sum();
-    let good = |results: &ResultSet| results.trials.iter().filter(|t| t.trial.is_ok()).count();
-    assert_eq!((blocks, good(&results)), (12, 24));
+    assert_eq!((blocks, count_good(&results)), (12, 24));
     let node = results.starts[0].machines[0].system.facts.get("slurm.node");
     assert!(node.is_some_and(|node| machines.contains(node.as_str())));
     expect_code(&cluster.run(&["verify", "out"]), 0);
@@ -93,7 +97,7 @@ fn blocks_of_two_nodes_are_one_result_and_more_can_be_added() {
     let resumed = cluster.run(&["run", "--resume", "out", "--max-blocks", "16"]);
     expect_code(&resumed, 0);
     let results = ResultSet::read(&cluster.path("out")).expect("merged results");
-    assert_eq!(good(&results), 32);
+    assert_eq!(count_good(&results), 32);
     expect_code(&cluster.run(&["verify", "out"]), 0);
 }
 
@@ -109,8 +113,7 @@ fn within_a_job_its_nodes_are_used_and_a_run_on_one_node_goes_on_on_another() {
     let output = inside.output().expect("salloc starts");
     expect_code(&output, 0);
     let first = ResultSet::read(&cluster.path("out")).expect("merged results");
-    let good = |results: &ResultSet| results.trials.iter().filter(|t| t.trial.is_ok()).count();
-    assert_eq!((good(&first), trials_of(&cluster, "n2")), (6, 0));
+    assert_eq!((count_good(&first), trials_of(&cluster, "n2")), (6, 0));
     cluster.ask(
         "scontrol",
         &["update", "nodename=n1", "state=drain", "reason=disk"],
@@ -119,7 +122,7 @@ fn within_a_job_its_nodes_are_used_and_a_run_on_one_node_goes_on_on_another() {
     expect_code(&resumed, 0);
     assert!(stderr(&resumed).contains("n1 is not there this time"));
     let both = ResultSet::read(&cluster.path("out")).expect("merged results");
-    assert_eq!(good(&both), 10);
+    assert_eq!(count_good(&both), 10);
     expect_code(&cluster.run(&["verify", "out"]), 0);
     expect_code(&cluster.run(&["pack", "out", "-o", "all.tar.gz"]), 0);
     let alone = cluster.run(&["run", "--resume", "out/nodes/n1"]);

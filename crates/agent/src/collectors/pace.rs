@@ -41,9 +41,10 @@ struct Watched {
 }
 
 impl Watched {
-    /// Looks at the load and its server; those who disturb them are no part of the figures.
-    fn look(&mut self, at: &At) -> Option<Look> {
+    /// Looks at the load and its server, and hears the scheduler; those who disturb them are no part of the figures.
+    fn look(&mut self, at: &At) -> Option<(Look, BTreeMap<String, f64>)> {
         let began = thread_cpu_ns();
+        let scheduler = self.hear_scheduler(at);
         let leaders = at.leaders.iter();
         let ours = leaders.filter(|(role, _)| matches!(role, Role::Load | Role::Server));
         let ours: Vec<Pid> = ours.map(|(_, pid)| *pid).collect();
@@ -51,7 +52,7 @@ impl Watched {
         self.cost_ns = thread_cpu_ns().saturating_sub(began);
         let pause = Duration::from_nanos(self.cost_ns).saturating_mul(PAUSES);
         self.due = Some(Instant::now() + pause.max(SHORTEST));
-        look
+        Some((look?, scheduler))
     }
 }
 
@@ -97,8 +98,7 @@ impl Watched {
 impl Collecting for Watched {
     fn begin_window(&mut self, at: &At) {
         self.told = Watched::find_told(at);
-        self.scheduler = Conversation::open(at.root);
-        self.last = self.look(at);
+        self.last = self.look(at).map(|(look, _)| look);
     }
 
     fn read_pace(&mut self, at: &At) -> Option<Pace> {
@@ -110,13 +110,10 @@ impl Collecting for Watched {
             self.begin_window(at);
             return None;
         }
-        let began = thread_cpu_ns();
-        let scheduler = self.hear_scheduler(at);
-        let hearing_ns = thread_cpu_ns().saturating_sub(began);
-        let look = self.look(at)?;
+        let (look, scheduler) = self.look(at)?;
         let latencies = self.count_latencies();
         let pace = self.last.as_ref().map(|last| Pace {
-            cost_ns: self.cost_ns + hearing_ns,
+            cost_ns: self.cost_ns,
             latencies,
             scheduler,
             ..look.count_since(last)
