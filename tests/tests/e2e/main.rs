@@ -56,6 +56,7 @@ mod program_fuzz;
 mod reboots;
 mod recommend;
 mod referee;
+mod release;
 mod run;
 mod scales;
 mod services;

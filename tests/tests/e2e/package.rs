@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tests::{Bench, expect_code, skipped, stderr, stdout, with_lock_of_runs};
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
@@ -40,7 +40,7 @@ fn packages_of_programs() -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-fn dpkg_deb(option: &str, package: &Path) -> String {
+pub(crate) fn dpkg_deb(option: &str, package: &Path) -> String {
     let output = Command::new("dpkg-deb").arg(option).arg(package).output();
     let output = output.expect("dpkg-deb starts");
     expect_code(&output, 0);
@@ -128,9 +128,9 @@ const USE: &str = r#"
     echo used and removed
 "#;
 
-/// The output of mmdebstrap, which makes a Debian of the essential packages and man, runs the
-/// script in it and removes it again. Its mounts are in a namespace of its own.
-fn used_in_a_new_debian(bench: &Bench, package: &Path) -> Output {
+/// Has mmdebstrap make a Debian of the essential packages and man, which runs the script and is removed
+/// again. Its mounts are in a namespace of its own.
+fn run_in_a_new_debian(bench: &Bench, package: &Path) -> Output {
     let script = bench.file("use.sh", USE);
     let hook = |words: String| format!("--customize-hook={words}");
     Command::new("mmdebstrap")
@@ -143,6 +143,18 @@ fn used_in_a_new_debian(bench: &Bench, package: &Path) -> Output {
         .env("TMPDIR", bench.dir.path())
         .output()
         .expect("mmdebstrap starts")
+}
+
+/// Installs, uses and removes the package where there is nothing else.
+pub(crate) fn use_in_a_new_debian(bench: &Bench, package: &Path) {
+    let output = run_in_a_new_debian(bench, package);
+    let said = stdout(&output) + &stderr(&output);
+    if !said.contains("the new Debian is there") {
+        let last = said.lines().last().unwrap_or_default();
+        return skipped(format!("mmdebstrap makes no Debian here: {last}"));
+    }
+    expect_code(&output, 0);
+    assert!(said.contains("used and removed"), "{said}");
 }
 
 #[test]
@@ -160,12 +172,5 @@ fn the_package_is_installed_used_and_removed_on_a_debian_that_has_nothing_else()
     };
     // It runs in a Debian of its own, and has the lock of the kernel.
     let _turn = with_lock_of_runs();
-    let output = used_in_a_new_debian(&bench, &package);
-    let said = stdout(&output) + &stderr(&output);
-    if !said.contains("the new Debian is there") {
-        let last = said.lines().last().unwrap_or_default();
-        return skipped(format!("mmdebstrap makes no Debian here: {last}"));
-    }
-    expect_code(&output, 0);
-    assert!(said.contains("used and removed"), "{said}");
+    use_in_a_new_debian(&bench, &package);
 }
