@@ -24,7 +24,9 @@ prefix ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 demo:
 	@scripts/setup build
 	@$(MAKE) --no-print-directory --jobs=2 program set-up-demo
+	@[ -e "$(CACHE)/schedulers/scx_rusty-1.1.4" ] || echo "Building scx_rusty. That takes a minute or two on two CPUs."
 	$(SCHEDLAB) scheduler install scx_rusty@1.1.4
+	@echo "Comparing both in a guest. That takes three minutes, and some seconds for the kernel the first time."
 	$(SCHEDLAB) run experiments/demo.toml || [ $$? -eq 4 ]
 
 # The same question on this machine itself, about policies: no guest, no root.
