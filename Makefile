@@ -10,9 +10,11 @@
 # make quick   format, clippy and unit tests of the crates that changed
 # make test   installs what is missing, checks and tests everything
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
+# make wall   equal arms under many kinds of noise, simulated and on this machine; a quarter of an hour
+# make verdicts   protocols beside each other, simulated: what they find, what they call falsely, their time
 # make test-long   a thousand kills at random times, and what needs emulated CPUs for long; hours
 .DELETE_ON_ERROR:
-.PHONY: release demo program set-up-demo quickstart banking banking-local banking-native banking-capacity reference test set-up-tests built-tests deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars quick always
+.PHONY: release demo program set-up-demo quickstart banking banking-local banking-native banking-capacity reference test set-up-tests built-tests deny wall wall-of-this-machine verdicts test-long test-java test-sched check sched scx_microquanta build install deb demo-jars quick always
 
 # Without what make says to its own children.
 HOST := $(shell MAKEFLAGS= rustc --print host-tuple)
@@ -164,6 +166,24 @@ deny:
 # what each takes, `make test-long ROWS="turns xen"` runs these.
 test-long: build sched
 	scripts/test-long $(ROWS)
+
+# 10 000 simulated comparisons of equal arms by kinds of noise, then REAL ones on this machine, in turns, which take
+# some seconds each. The row of `make test` has 1600 simulated ones.
+REAL = 200
+
+wall:
+	cargo run --release --quiet -p simulation -- --only wall
+	[ "$(REAL)" = 0 ] || $(MAKE) --no-print-directory wall-of-this-machine
+
+wall-of-this-machine: build
+	rm -f target/wall.jsonl
+	cargo run --release --quiet -p aa -- measure $(SCHEDLAB) target/wall.jsonl --rounds 1 --equal $(REAL) \
+	  --slowed 0 --no-sides --turn 10ms --washout 2ms --trial 500ms --min-blocks 1 --equal-blocks 3
+	cargo run --release --quiet -p aa -- tables target/wall.jsonl
+
+# The table of `benches/simulation`. The same protocols on this machine: `aa measure` and `aa tables` (docs/statistics.md).
+verdicts:
+	cargo run --release --quiet -p simulation -- --only verdicts
 
 # Warnings are errors in CI only: a clippy that is newer than the one that CI has knows more of them.
 check:

@@ -5,6 +5,7 @@
 //! `cargo run --release -p simulation` makes `docs/statistics-simulation.md`'s
 //! tables. The same seed gives the same tables on every machine.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -13,6 +14,7 @@
 )]
 
 mod events;
+mod flattery;
 mod forecasts;
 mod futility;
 mod machine;
@@ -28,6 +30,8 @@ mod studies;
 mod table;
 mod tally;
 mod turns;
+mod verdicts;
+mod wall;
 
 use clap::Parser;
 use studies::Setup;

@@ -1,6 +1,7 @@
 //! The questions, and the table that answers each.
 
 use crate::events;
+use crate::flattery;
 use crate::forecasts;
 use crate::futility;
 use crate::machine::Noise;
@@ -14,6 +15,8 @@ use crate::sessions;
 use crate::table::{Table, percent, whole_percent};
 use crate::tally::{Case, Tally};
 use crate::turns;
+use crate::verdicts;
+use crate::wall;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
@@ -30,12 +33,16 @@ impl Setup {
 type Study = fn(&Setup) -> Table;
 
 /// All studies by name, in the order of the document.
-pub const ALL: [(&str, Study); 16] = [
+pub const ALL: [(&str, Study); 20] = [
     ("false-calls", false_calls),
+    ("wall", wall::study),
     ("broken-assumptions", broken_assumptions),
     ("stopping", stopping),
     ("detection", detection),
+    ("verdicts", verdicts::study),
     ("detection-by-noise", detection_by_noise),
+    ("estimates-of-blocks", flattery::study_blocks),
+    ("estimates-of-pairs", flattery::study_pairs),
     ("many-cells", many_cells),
     ("set-aside", futility::study),
     ("forecasts", forecasts::study),
@@ -51,7 +58,7 @@ pub const ALL: [(&str, Study); 16] = [
 
 /// Standard deviations of a pair's log-ratio.
 pub const QUIET: f64 = 0.02;
-const NOISY: f64 = 0.05;
+pub const NOISY: f64 = 0.05;
 
 fn false_calls(setup: &Setup) -> Table {
     let note = "sd: of a pair's log-ratio. Columns: schedlab; the same blocks by the safe t-test; 3 and 10\n\

@@ -49,8 +49,12 @@ impl Tally {
     }
 
     /// Gains and losses: the false calls where the arms are equal.
+    pub fn count_calls(&self) -> u32 {
+        self.gains + self.losses
+    }
+
     pub fn called(&self) -> f64 {
-        self.share(self.gains + self.losses)
+        self.share(self.count_calls())
     }
 
     pub fn gains(&self) -> f64 {

@@ -19,7 +19,7 @@ const SERIES_FOR_AN_INTERVAL: u32 = 50;
 
 /// Noise from window to window.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Noise {
+pub enum Noise {
     Normal,
     HeavyTails,
     Spikes,
@@ -28,7 +28,7 @@ enum Noise {
 }
 
 impl Noise {
-    const ALL: [Noise; 5] = [
+    pub const ALL: [Noise; 5] = [
         Noise::Normal,
         Noise::HeavyTails,
         Noise::Spikes,
@@ -36,7 +36,7 @@ impl Noise {
         Noise::Modes,
     ];
 
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Noise::Normal => "normal",
             Noise::HeavyTails => "Student t, 2.2 df",
@@ -58,7 +58,7 @@ const MODES_APART: f64 = 0.30;
 const MODE_CHANGES: f64 = 0.05;
 
 /// One process: windows in the order of time.
-struct Windows {
+pub struct Windows {
     rng: ChaCha8Rng,
     noise: Noise,
     memory: f64,
@@ -66,7 +66,7 @@ struct Windows {
 }
 
 impl Windows {
-    fn new(noise: Noise, seed: u64, series: u32) -> Self {
+    pub fn new(noise: Noise, seed: u64, series: u32) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(u64::from(series));
         let memory = normal(&mut rng);
@@ -110,7 +110,7 @@ impl Windows {
     }
 
     /// Log-ratio of the next pair.
-    fn pair(&mut self, effect: f64) -> f64 {
+    pub fn pair(&mut self, effect: f64) -> f64 {
         let (first, second) = (self.next(), self.next());
         let arm_is_first: bool = self.rng.random();
         let difference = if arm_is_first {
@@ -168,6 +168,11 @@ impl Test {
             (ln_e >= -ALPHA.ln()).then(|| (pair, centre() > 0.0))
         })
     }
+}
+
+/// The pair at which schedlab calls a difference, and true for a gain.
+pub fn find_call(noise: Noise, effect: f64, seed: u64, series: u32) -> Option<(u32, bool)> {
+    Test::Randomization.calls(Windows::new(noise, seed, series), effect)
 }
 
 /// Factors of the score that are staked, mixed with equal weights and on both signs.

@@ -29,6 +29,8 @@
 //! Everything is recomputed from the blocks alone; nothing is remembered
 //! between calls.
 
+pub mod ending;
+
 use crate::chance::Outlook;
 use crate::differences::Difference;
 use crate::safe_test::{self, Interval};

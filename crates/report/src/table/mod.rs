@@ -8,6 +8,7 @@ mod build;
 mod cell;
 mod doubt;
 mod drift;
+mod ending;
 mod evidence;
 pub(crate) mod explanation;
 mod levels;
@@ -33,6 +34,7 @@ use crate::quantity::{
     format_change, format_interval, format_percent, signed_with_unit, with_unit,
 };
 use across::Across;
+use ending::Looks;
 use model::{Better, Once, Severity, System};
 use pooled_quantile::Pooled;
 use results::{Format, RunState};
@@ -187,8 +189,12 @@ pub struct Comparison {
     pub deciding: bool,
     /// True if the arm repeats the baseline.
     pub aa: bool,
-    /// Arm over baseline; none without a block that has both.
+    /// Arm over baseline; none without a block that has both. Where the comparison ended its cell, or could have, it
+    /// is the size that stopping does not flatter, else the centre of the blocks.
     pub ratio: Option<f64>,
+    /// Centre of the blocks, on the scale of the change, where that is not the size that is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub centre: Option<f64>,
     /// The interval of the ratio; none with fewer than two blocks.
     pub low: Option<f64>,
     /// Upper end of the interval; none where `low` is none.
@@ -238,6 +244,9 @@ pub struct Comparison {
     pub narrowing: Vec<Standing>,
     /// The blocks in order: what `ratio` and its interval are made of.
     pub(crate) block_ratios: Vec<BlockPoint>,
+    /// Looks at these blocks while they were measured.
+    #[serde(skip)]
+    pub(crate) looks: Looks,
     /// Change in the unit of the metric, where a figure is 0 or below it, or where the experiment asks for it;
     /// `ratio`, its interval and its blocks are not there then.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,7 +256,7 @@ pub struct Comparison {
 /// Change on the scale of differences, in the unit of the metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// Arm minus baseline: the centre of the blocks.
+    /// Arm minus baseline, as `ratio` is given.
     pub value: f64,
     /// Lower end of the interval; none with too few blocks.
     pub low: Option<f64>,

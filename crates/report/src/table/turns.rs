@@ -1,6 +1,7 @@
 //! Comparisons of arms that took turns inside processes.
 
 use crate::quantity::{format_change, with_unit};
+use crate::table::ending::Looks;
 use crate::table::levels::{block_point, find_difference, levels_of};
 use crate::table::narrowing::find_standings;
 use crate::table::{Comparison, doubt};
@@ -102,9 +103,24 @@ pub(crate) fn by_pairs(
             false => pairs.iter().filter_map(block_point).collect(),
         },
         in_turns: Some(in_turns),
+        looks: Looks::new(ends_of(processes, &by_blocks.metric), &judged),
         difference,
         ..by_blocks
     }
+}
+
+/// Numbers of pairs after each process: it is looked when one has ended.
+fn ends_of(processes: &[Process], metric: &str) -> Vec<usize> {
+    let scale = choose_scale(processes, metric);
+    let counts = processes.iter();
+    let counts = counts.map(|process| process.pair_shifts(metric, Span::Whole, scale).len());
+    let mut all = 0;
+    counts
+        .map(|count| {
+            all += count;
+            all
+        })
+        .collect()
 }
 
 /// A comparison with how its interval narrowed over the pairs of windows.

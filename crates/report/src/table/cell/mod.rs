@@ -2,6 +2,7 @@
 
 mod notes;
 
+use crate::table::ending::{self, Looks};
 use crate::table::levels::{block_point, find_difference, levels_of};
 use crate::table::narrowing::find_standings;
 use crate::table::not_measured::{are_measured, find_not_measured};
@@ -10,7 +11,7 @@ use crate::table::summary::{median, summarise_values};
 use crate::table::turns;
 use crate::table::{CellTable, Comparison, MetricRow, NotMeasured, Verdict};
 use judge::{FEWEST_BLOCKS, Judgement, is_aa};
-use model::{Better, Cell, Experiment, Trial, Workload};
+use model::{Better, Cell, DecidedBy, Experiment, Trial, Workload};
 use results::sample::{find_declaration, find_unit};
 use results::turns::find_processes;
 use results::{Overload, Pair, ResultSet, overload, pair_trials};
@@ -113,7 +114,7 @@ impl<'a> CellScope<'a> {
             title: self.title.clone(),
             workload: self.workload.name.clone(),
             load: self.load.clone(),
-            comparisons: self.timed(self.comparisons(&heads)),
+            comparisons: self.timed(self.mended_comparisons(&heads)),
             metrics: heads.iter().map(|head| self.metric_row(head)).collect(),
             pooled: self.pooled.clone(),
             not_measured: self.not_measured.clone(),
@@ -169,6 +170,17 @@ impl<'a> CellScope<'a> {
                 .deciding_metrics(named, &self.trials)
                 .contains(&head.name),
         }
+    }
+
+    /// The comparisons, whose sizes no stopping flatters. Blocks of merged runs have no order, and events ask for
+    /// no size of a metric.
+    fn mended_comparisons(&self, heads: &[MetricHead]) -> Vec<Comparison> {
+        let mut found = self.comparisons(heads);
+        let stop = &self.experiment.stop;
+        if !self.merged && stop.decided_by == DecidedBy::Metrics {
+            ending::mend_sizes(&mut found, stop);
+        }
+        found
     }
 
     /// None of imported runs: those of two arms are in no block together.
@@ -268,6 +280,8 @@ impl<'a> CellScope<'a> {
                 true => Vec::new(),
                 false => pairs.iter().filter_map(block_point).collect(),
             },
+            looks: Looks::new((1..=blocks).collect(), &judged),
+            centre: None,
             difference,
         }
     }
