@@ -141,9 +141,9 @@ fn once_in_this_process(dir: &Path, format: &str) -> Outcome<()> {
     let started = Instant::now();
     let results = ResultSet::read(dir)?;
     let read = started.elapsed();
-    let table = Table::from_results(&results);
-    let judged = started.elapsed();
     let format = format.ok_or("no such format")?;
+    let table = Table::for_format(&results, format);
+    let judged = started.elapsed();
     let report = format
         .render_report(&table, &results, &Options::default())?
         .into_string();

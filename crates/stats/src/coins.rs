@@ -108,6 +108,8 @@ struct Looks<'a> {
     params: &'a Params,
     limit: f64,
     xs: Vec<f64>,
+    /// Numbers of them below and above *same*.
+    outside: [usize; 2],
     coins: Process,
     /// The coins of the differences from either end of *same*.
     from_ends: [(f64, Process); 2],
@@ -119,6 +121,7 @@ impl<'a> Looks<'a> {
             params,
             limit,
             xs: Vec::new(),
+            outside: [0, 0],
             coins: Process::new(Prior::BLOCKS),
             from_ends: [-limit, limit].map(|end| (end, Process::new(Prior::BLOCKS))),
         }
@@ -126,6 +129,8 @@ impl<'a> Looks<'a> {
 
     fn push(&mut self, x: f64) {
         self.xs.push(x);
+        self.outside[0] += usize::from(x < -self.limit);
+        self.outside[1] += usize::from(x > self.limit);
         self.coins.push(x);
         for (end, process) in &mut self.from_ends {
             process.push(x - *end);
@@ -145,14 +150,25 @@ impl<'a> Looks<'a> {
     }
 
     fn is_same(&self) -> bool {
-        // Both ends are rejected wherever the interval lies between them, and that is soon known. An end of 0 is
-        // none: blocks that are all 0 reject everything else.
+        // The interval takes many passes over all blocks. Wherever it lies between both ends they are rejected, its
+        // middle is between them, and that is soon known. An end of 0 is none: blocks that are all 0 reject
+        // everything else.
         let may_be = match self.limit == 0.0 {
             true => self.xs.iter().all(|x| *x == 0.0),
-            false => self.from_ends.iter().all(|(_, coins)| self.rejects(coins)),
+            false => {
+                self.has_middle_between_ends()
+                    && self.from_ends.iter().all(|(_, coins)| self.rejects(coins))
+            }
         };
         let within = Interval::centred_at(0.0, self.limit);
         may_be && self.interval().is_some_and(|i| i.lies_within(&within))
+    }
+
+    /// True where the centre or the median may be between both ends, one of which is the middle of an interval.
+    fn has_middle_between_ends(&self) -> bool {
+        let [(_, from_low), (_, from_high)] = &self.from_ends;
+        let has_centre = from_low.balance() >= 0.0 && from_high.balance() <= 0.0;
+        has_centre || self.outside.iter().all(|count| 2 * count <= self.xs.len())
     }
 
     fn interval(&self) -> Option<Interval> {

@@ -39,6 +39,7 @@ pub mod chance;
 pub mod change;
 pub mod coins;
 pub mod correlation;
+mod crossing;
 pub mod differences;
 pub mod ebh;
 pub mod events;

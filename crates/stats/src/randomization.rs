@@ -37,6 +37,7 @@
 //! Peña, "A general class of exponential inequalities for martingales and ratios" (1999);
 //! Huber, "Robust estimation of a location parameter" (1964).
 
+use crate::crossing::narrow_crossing;
 use crate::safe_test::{Interval, saturating_exp};
 use crate::summary::{self, median};
 
@@ -70,8 +71,21 @@ pub struct Process {
     squares: f64,
     /// Sum of the signs of the others.
     beyond: f64,
+    /// Size for which each of the others counts.
+    largest: f64,
+    /// Logarithm of the e-value, but for `factor`: one logarithm for many pairs.
     ln_e: f64,
+    factor: f64,
 }
+
+/// The smallest share of the squares that counts: one over it is a number as well.
+const SMALLEST_SHARE: f64 = 1e-300;
+
+/// Beyond these odds against the sign that was shown 1 is nothing beside them.
+const MOST_ODDS: f64 = 100.0;
+
+/// Factors of which several more can be multiplied.
+const FACTORS: std::ops::Range<f64> = 1e-100..1e100;
 
 /// Loss of digits at which sums are made anew.
 const LOSS: f64 = 1e6;
@@ -86,7 +100,9 @@ impl Process {
             sum: 0.0,
             squares: 0.0,
             beyond: 0.0,
+            largest: 0.0,
             ln_e: 0.0,
+            factor: 1.0,
         }
     }
 
@@ -109,9 +125,9 @@ impl Process {
             0 => f64::midpoint(self.values[middle - 1].abs(), self.values[middle].abs()),
             _ => self.values[middle].abs(),
         };
-        let largest = LARGEST_SIZE * median;
-        self.move_bound(largest);
-        self.bet_on(x.clamp(-largest, largest), largest);
+        self.largest = LARGEST_SIZE * median;
+        self.move_bound();
+        self.bet_on(x.clamp(-self.largest, self.largest));
     }
 
     fn insert(&mut self, x: f64) {
@@ -128,8 +144,9 @@ impl Process {
         }
     }
 
-    /// Makes the sums those of the values within this size.
-    fn move_bound(&mut self, largest: f64) {
+    /// Makes the sums those of the values within the largest size.
+    fn move_bound(&mut self) {
+        let largest = self.largest;
         while let Some(next) = self.values.get(self.within).filter(|x| x.abs() <= largest) {
             self.sum += next;
             self.squares += next * next;
@@ -152,23 +169,38 @@ impl Process {
     }
 
     /// Takes what the bet on the sign of the newest value pays, which is in the sums.
-    fn bet_on(&mut self, newest: f64, largest: f64) {
+    fn bet_on(&mut self, newest: f64) {
         let pairs = self.values.len() as f64;
         let outside = (self.values.len() - self.within) as f64;
-        let squares = self.squares + outside * largest * largest;
-        let sum = self.sum + self.beyond * largest;
+        let squares = self.squares + outside * self.largest * self.largest;
+        let sum = self.balance();
+        // Q(sum) in all squares. Where they are smaller than any number there is no bet.
         let spread = |sum: f64| {
             let explained = self.prior * sum * sum / (1.0 + pairs * self.prior);
-            (squares - explained).max(f64::MIN_POSITIVE).ln()
+            (1.0 - explained / squares).max(SMALLEST_SHARE)
         };
         // Logarithm of the chance of the other sign over that of the one that was shown.
-        let odds = 0.5 * pairs * (spread(sum) - spread(sum - 2.0 * newest));
-        self.ln_e += std::f64::consts::LN_2 - odds.max(0.0) - (-odds.abs()).exp().ln_1p();
+        let odds = 0.5 * pairs * (spread(sum) / spread(sum - 2.0 * newest)).ln();
+        if odds > MOST_ODDS {
+            self.ln_e += std::f64::consts::LN_2 - odds;
+            return;
+        }
+        self.factor *= 2.0 / (1.0 + odds.exp());
+        if !FACTORS.contains(&self.factor) {
+            self.ln_e += self.factor.ln();
+            self.factor = 1.0;
+        }
+    }
+
+    /// Sum of the values, none of which counts for more than the largest size: above 0 where the centre of all
+    /// ([`estimate_centre`]) is.
+    pub fn balance(&self) -> f64 {
+        self.sum + self.beyond * self.largest
     }
 
     /// Natural logarithm of the e-value; 0 without pairs.
     pub fn ln_e(&self) -> f64 {
-        self.ln_e
+        self.ln_e + self.factor.ln()
     }
 }
 
@@ -204,16 +236,15 @@ pub fn fewest_pairs(alpha: f64, prior: Prior) -> u32 {
 pub fn estimate_centre(xs: &[f64]) -> Option<f64> {
     let middle = median(xs)?;
     let ends = |pick: fn(f64, f64) -> f64| xs.iter().copied().fold(middle, pick);
-    let (mut low, mut high) = (ends(f64::min), ends(f64::max));
-    for _ in 0..CENTRE_HALVINGS {
-        let between = f64::midpoint(low, high);
-        match balance(xs, between) > 0.0 {
-            true => low = between,
-            false => high = between,
-        }
-    }
+    let (low, high) = (ends(f64::min), ends(f64::max));
+    let at = |shift: f64| (shift, balance(xs, shift));
+    let tolerance = CENTRE_TOLERANCE * (high - low);
+    let (low, high) = narrow_crossing(at(low), at(high), tolerance, |shift| balance(xs, shift));
     Some(f64::midpoint(low, high))
 }
+
+/// Precision of the centre, in ranges of all values.
+const CENTRE_TOLERANCE: f64 = 1e-14;
 
 /// Sizes beyond this are taken for it where a spread is estimated, in medians: 2.7 standard deviations of
 /// normal values.
@@ -252,7 +283,9 @@ pub fn confidence_sequence(xs: &[f64], alpha: f64, prior: Prior) -> Option<Inter
     if xs.len() < fewest_pairs(alpha, prior) as usize {
         return None;
     }
-    let is_kept = |shift: f64| Process::from_shifted(xs, shift, prior).ln_e() < -alpha.ln();
+    // Kept below 0.
+    let excess = |shift: f64| Process::from_shifted(xs, shift, prior).ln_e() + alpha.ln();
+    let is_kept = |shift: f64| excess(shift) < 0.0;
     // Where more than half of the values are one, hardly a shift but that one is kept.
     let middle = median(xs)?;
     let is_most = 2 * xs.iter().filter(|x| **x == middle).count() > xs.len();
@@ -262,7 +295,12 @@ pub fn confidence_sequence(xs: &[f64], alpha: f64, prior: Prior) -> Option<Inter
     if scale == 0.0 {
         return Some(Interval::centred_at(centre, 0.0));
     }
-    let end = |side: f64| outermost(|distance| is_kept(centre + side * scale * distance));
+    let farthest = xs.iter().map(|x| (x - centre).abs()).fold(0.0, f64::max) / scale;
+    let end = |side: f64| {
+        outermost(farthest, |distance| {
+            excess(centre + side * scale * distance)
+        })
+    };
     Some(Interval {
         low: centre - scale * end(-1.0)?,
         high: centre + scale * end(1.0)?,
@@ -271,35 +309,46 @@ pub fn confidence_sequence(xs: &[f64], alpha: f64, prior: Prior) -> Option<Inter
 
 /// Distances from the centre that are tried, in scales: from the first on by a factor.
 const FIRST_DISTANCE: f64 = 0.01;
-const DISTANCE_FACTOR: f64 = 1.5;
-/// Up to ten thousand scales.
-const DISTANCES: i32 = 35;
-/// Halvings of the last step.
-const HALVINGS: u32 = 20;
-/// Halvings of the range of all values, until no more digits change.
-const CENTRE_HALVINGS: u32 = 64;
+const DISTANCE_FACTOR: f64 = 3.0;
+/// Up to eighteen thousand scales.
+const DISTANCES: i32 = 14;
+/// Precision of an end, in distances from the centre.
+const END_TOLERANCE: f64 = 1e-6;
 
-/// The largest distance that is kept; `None` where no distance is, or the last one.
-fn outermost(is_kept: impl Fn(f64) -> bool) -> Option<f64> {
-    let distance = |step: i32| match step {
-        0 => 0.0,
-        step => FIRST_DISTANCE * DISTANCE_FACTOR.powi(step - 1),
+/// Distance, in that of the farthest value, from which on the values differ in size by less than a factor of 2:
+/// the farther, the more all pay alike.
+const BEYOND_ALL: f64 = 3.0;
+
+/// The end of the largest distance that is kept, which it is below an excess of 0; `None` where no distance is, or
+/// the last one.
+fn outermost(farthest: f64, excess: impl Fn(f64) -> f64) -> Option<f64> {
+    let look_at = |step: i32| {
+        let distance = match step {
+            0 => 0.0,
+            step => FIRST_DISTANCE * DISTANCE_FACTOR.powi(step - 1),
+        };
+        (distance, excess(distance))
     };
-    let last = (0..=DISTANCES)
-        .rev()
-        .find(|step| is_kept(distance(*step)))?;
-    if last == DISTANCES {
-        return None;
-    }
-    let (mut kept, mut rejected) = (distance(last), distance(last + 1));
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(kept, rejected);
-        match is_kept(middle) {
-            true => kept = middle,
-            false => rejected = middle,
+    let beyond =
+        |step: &i32| FIRST_DISTANCE * DISTANCE_FACTOR.powi(step - 1) >= BEYOND_ALL * farthest;
+    let first_beyond = (1..DISTANCES)
+        .find(beyond)
+        .map(|step| (step, look_at(step)));
+    let (last, mut rejected) = match first_beyond {
+        Some((step, here)) if here.1 >= 0.0 => (step - 1, Some(here)),
+        _ => (DISTANCES, None),
+    };
+    for step in (0..=last).rev() {
+        let here = look_at(step);
+        if here.1 >= 0.0 {
+            rejected = Some(here);
+            continue;
         }
+        let rejected = rejected?;
+        let tolerance = END_TOLERANCE * rejected.0;
+        return Some(narrow_crossing(here, rejected, tolerance, excess).1);
     }
-    Some(rejected)
+    None
 }
 
 #[cfg(test)]

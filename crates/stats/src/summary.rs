@@ -78,17 +78,18 @@ pub fn median(xs: &[f64]) -> Option<f64> {
 /// The `p`-quantile by linear interpolation between order statistics: type 7 of
 /// Hyndman and Fan (1996), the default of R and of numpy. `p` is clamped to 0..=1.
 pub fn quantile(xs: &[f64], p: f64) -> Option<f64> {
-    let sorted = sorted_copy(xs);
-    let last = sorted.len().checked_sub(1)?;
+    let mut values = xs.to_vec();
+    let last = values.len().checked_sub(1)?;
     let position = p.clamp(0.0, 1.0) * last as f64;
     #[expect(
         clippy::cast_possible_truncation,
         reason = "from 0 to the index of the last value"
     )]
     let below = position.floor() as usize;
-    let above = (below + 1).min(last);
     let fraction = position - below as f64;
-    Some(sorted[below] + fraction * (sorted[above] - sorted[below]))
+    let (_, at, beyond) = values.select_nth_unstable_by(below, f64::total_cmp);
+    let next = beyond.iter().copied().min_by(f64::total_cmp).unwrap_or(*at);
+    Some(*at + fraction * (next - *at))
 }
 
 pub(crate) fn sorted_copy(xs: &[f64]) -> Vec<f64> {

@@ -219,6 +219,7 @@ fn shortened(name: &str) -> String {
 }
 
 #[test]
+#[ignore = "half a minute that nothing else may use, in make test-long"]
 fn arms_that_are_unfair_on_purpose_are_ranked_by_the_measures_of_fairness() {
     let _turn = alone();
     if !tests::is_root() {

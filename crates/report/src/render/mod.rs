@@ -27,19 +27,19 @@ use results::ResultSet;
 /// All formats, the usual one first.
 #[rustfmt::skip] // One line a format.
 pub static FORMATS: &[Format] = &[
-    Format { name: "text", file: Some("report.txt"), summary: "for the terminal; all details with `--full`", write: |table, results, options| Ok(text::render(table, results, options)) },
-    Format { name: "lkml", file: None, summary: "plain text of fixed width for a mailing list", write: |table, _, _| Ok(lkml::render(table)) },
-    Format { name: "csv", file: Some("trials.csv"), summary: "a row for each trial and metric, as CSV", write: |_, results, _| csv::render_trials(results) },
-    Format { name: "comparisons", file: Some("comparisons.csv"), summary: "a row for each comparison, as CSV", write: |table, _, _| csv::render_comparisons(table) },
-    Format { name: "events", file: None, summary: "a row for each rare event of an arm in a cell, as CSV", write: |table, _, _| events::render_csv(table) },
-    Format { name: "requests", file: None, summary: "success, mean, p95, goodput and verdict of each arm of services under load, as CSV", write: |table, _, _| requests::render_csv(table) },
-    Format { name: "latencies", file: None, summary: "average, deviation and percentiles of the requests of each arm at each rate, as CSV", write: |_, results, _| latencies::csv(results) },
-    Format { name: "mcperf", file: None, summary: "the same in the columns that `mcperf --scan` prints", write: |_, results, _| Ok(latencies::mcperf(results)) },
-    Format { name: "json", file: Some("report.json"), summary: "for programs; `docs/report.schema.json` describes it", write: |table, _, _| json::render(table) },
-    Format { name: "html", file: Some("report.html"), summary: "one page with charts that needs no network", write: |table, results, _| html::render(table, results) },
-    Format { name: "markdown", file: None, summary: "tables for a merge request or a wiki", write: |table, _, _| Ok(markdown::render(table)) },
-    Format { name: "junit", file: None, summary: "JUnit XML for continuous integration: worse is a failure, what was not measured an error", write: |table, results, _| Ok(junit::make_report(table, results).to_string()?) },
-    Format { name: "ktap", file: None, summary: "KTAP, the lines of kernel test systems: the same tests as in JUnit", write: |table, results, _| Ok(ktap::render_suites(&junit::make_report(table, results))) },
+    Format { name: "text", file: Some("report.txt"), has_narrowing: false, summary: "for the terminal; all details with `--full`", write: |table, results, options| Ok(text::render(table, results, options)) },
+    Format { name: "lkml", file: None, has_narrowing: false, summary: "plain text of fixed width for a mailing list", write: |table, _, _| Ok(lkml::render(table)) },
+    Format { name: "csv", file: Some("trials.csv"), has_narrowing: false, summary: "a row for each trial and metric, as CSV", write: |_, results, _| csv::render_trials(results) },
+    Format { name: "comparisons", file: Some("comparisons.csv"), has_narrowing: false, summary: "a row for each comparison, as CSV", write: |table, _, _| csv::render_comparisons(table) },
+    Format { name: "events", file: None, has_narrowing: false, summary: "a row for each rare event of an arm in a cell, as CSV", write: |table, _, _| events::render_csv(table) },
+    Format { name: "requests", file: None, has_narrowing: false, summary: "success, mean, p95, goodput and verdict of each arm of services under load, as CSV", write: |table, _, _| requests::render_csv(table) },
+    Format { name: "latencies", file: None, has_narrowing: false, summary: "average, deviation and percentiles of the requests of each arm at each rate, as CSV", write: |_, results, _| latencies::csv(results) },
+    Format { name: "mcperf", file: None, has_narrowing: false, summary: "the same in the columns that `mcperf --scan` prints", write: |_, results, _| Ok(latencies::mcperf(results)) },
+    Format { name: "json", file: Some("report.json"), has_narrowing: true, summary: "for programs; `docs/report.schema.json` describes it", write: |table, _, _| json::render(table) },
+    Format { name: "html", file: Some("report.html"), has_narrowing: true, summary: "one page with charts that needs no network", write: |table, results, _| html::render(table, results) },
+    Format { name: "markdown", file: None, has_narrowing: false, summary: "tables for a merge request or a wiki", write: |table, _, _| Ok(markdown::render(table)) },
+    Format { name: "junit", file: None, has_narrowing: false, summary: "JUnit XML for continuous integration: worse is a failure, what was not measured an error", write: |table, results, _| Ok(junit::make_report(table, results).to_string()?) },
+    Format { name: "ktap", file: None, has_narrowing: false, summary: "KTAP, the lines of kernel test systems: the same tests as in JUnit", write: |table, results, _| Ok(ktap::render_suites(&junit::make_report(table, results))) },
 ];
 
 type Write = fn(&Table, &ResultSet, &Options) -> Result<String, ReportError>;
@@ -52,6 +52,8 @@ pub struct Format {
     /// File in `report/` of a results directory; none for a format that is written on
     /// request only.
     pub file: Option<&'static str>,
+    /// True where it shows how intervals narrowed: a judgement for each of many looks.
+    pub has_narrowing: bool,
     /// Description for `docs/reference.md`.
     pub summary: &'static str,
     write: Write,

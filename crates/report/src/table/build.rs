@@ -2,6 +2,7 @@
 
 use crate::certificate::Certificate;
 use crate::forecast;
+use crate::render::Format;
 use crate::table::across::{self, Across};
 use crate::table::cell::CellScope;
 use crate::table::evidence;
@@ -21,6 +22,11 @@ impl Table {
     /// Everything that the directory says, judged.
     pub fn from_results(results: &ResultSet) -> Table {
         Table::build(results, true)
+    }
+
+    /// The same with what this format shows of it.
+    pub fn for_format(results: &ResultSet, format: &Format) -> Table {
+        Table::build(results, format.has_narrowing)
     }
 
     /// The same for who needs the verdicts alone: how the intervals narrowed is not looked for.

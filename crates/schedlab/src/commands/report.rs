@@ -18,7 +18,10 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
     let dir = latest::or_newest(args.dir.as_deref())?;
     let opened = Opened::open(&dir, &args.unpack)?;
     let results = ResultSet::read(opened.dir())?;
-    let table = Table::from_results(&results);
+    let table = match args.open {
+        true => Table::from_results(&results),
+        false => Table::for_format(&results, args.format),
+    };
     match (&args.hgrm, &args.output) {
         (Some(dir), _) => write_distributions(dir, &results)?,
         (None, Some(path)) => {
