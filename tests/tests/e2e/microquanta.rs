@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
-use tests::{Bench, alone, beside_others, expect_code, stdout};
+use tests::{Bench, alone, expect_code, stdout};
 
 /// Promises that are shown with one CPU, by parts of the names: those that every change is
 /// tried with. The README of the scheduler says which are in no list, and why.
@@ -145,7 +145,7 @@ fn measure_strictly(promises: &[&str]) {
         Ok(found) => found,
         Err(why) => return tests::skipped(why),
     };
-    let _turn = beside_others();
+    let _turn = alone();
     let measure = |promises: &[&str]| {
         let bench = Bench::default();
         let counting = counting_qemu(&bench, &qemu);
