@@ -110,7 +110,9 @@ fn a_closed_loop_reports_latencies_a_rate_and_two_histograms() {
         "no shorter than its sleep"
     );
     assert!(value(&parsed, "request_max") >= value(&parsed, "request_p50"));
-    let names: Vec<&str> = parsed.files.iter().map(|f| f.name.as_str()).collect();
+    let names = parsed.files.iter().map(|f| f.name.as_str());
+    // A busy machine may hold a thread up.
+    let names: Vec<&str> = names.filter(|name| *name != "stalls.csv").collect();
     assert_eq!(names, ["wakeup.hlog", "request.hlog"]);
     assert!(!has(&parsed, "service_p50") && !has(&parsed, "offered_per_sec"));
 }
