@@ -1,6 +1,6 @@
 //! A program that knows nothing of windows: its window is its life.
 
-use super::{Bell, FIRST_SAMPLE, SAMPLE_EVERY, check_alive};
+use super::{Bell, FIRST_LOOK, check_alive, find_next_look};
 use crate::counters::Reading;
 use crate::process::{Event, Process};
 use crate::stop::Stop;
@@ -54,11 +54,11 @@ impl Bell for Life<'_> {
             return Ok(());
         };
         let must_follow = trial.in_force.must_follow_threads(&Role::Load);
-        let mut next_sample = Instant::now() + FIRST_SAMPLE;
+        let mut next_look = Instant::now() + FIRST_LOOK;
         loop {
             let wake = match must_follow {
-                true => next_sample.min(Instant::now() + FOLLOW_EVERY),
-                false => next_sample,
+                true => next_look.min(Instant::now() + FOLLOW_EVERY),
+                false => next_look,
             };
             match process.wait(trial.context.interrupt, trial.until.min(wake)) {
                 Event::Exited => return Ok(()),
@@ -71,10 +71,10 @@ impl Bell for Life<'_> {
                         let equipped = &trial.in_force;
                         equipped.equip_threads(root, &Role::Load, process.pid)?;
                     }
-                    if Instant::now() >= next_sample {
+                    if Instant::now() >= next_look {
                         check_alive(trial, process)?;
                         trial.look_within(Some(process.pid));
-                        next_sample = Instant::now() + SAMPLE_EVERY;
+                        next_look = find_next_look(trial);
                     }
                 }
             }

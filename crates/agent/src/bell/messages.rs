@@ -1,7 +1,7 @@
 //! A load on the controller: this agent does the rest of the trial, and the runner passes on when the
 //! window of the load opens and closes.
 
-use super::{Bell, FIRST_SAMPLE, SAMPLE_EVERY};
+use super::{Bell, FIRST_LOOK, find_next_look};
 use crate::counters::Reading;
 use crate::stop::Stop;
 use crate::trial::Trial;
@@ -45,12 +45,12 @@ impl Bell for Messages {
     }
 }
 
-/// Waits for one request; inside the window, takes samples meanwhile.
+/// Waits for one request; inside the window, looks at the arm meanwhile.
 fn expect_request(trial: &mut Trial, expected: &Request) -> Result<(), Stop> {
     let is_in_window = matches!(expected, Request::Window { edge: Edge::Closed });
-    let mut next_sample = Instant::now() + FIRST_SAMPLE;
+    let mut next_look = Instant::now() + FIRST_LOOK;
     loop {
-        let wake = trial.until.min(next_sample);
+        let wake = trial.until.min(next_look);
         let wait = wake.saturating_duration_since(Instant::now());
         match (trial.context.hear)(wait) {
             Some(found) if found == *expected => return Ok(()),
@@ -67,7 +67,7 @@ fn expect_request(trial: &mut Trial, expected: &Request) -> Result<(), Stop> {
                 if is_in_window {
                     trial.look_within(None);
                 }
-                next_sample = Instant::now() + SAMPLE_EVERY;
+                next_look = find_next_look(trial);
             }
         }
     }

@@ -18,12 +18,15 @@ use collect::tasks::Pid;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Time between two collections of evidence inside the window.
-const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// The first time after the window opened, so that short trials have one.
-const FIRST_SAMPLE: Duration = Duration::from_millis(250);
+/// Time between two looks at the arm inside the window. A look takes about a fifth of a millisecond of a CPU that is
+/// measured.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// The same where somebody watches, who has new figures with each.
+const WATCHED_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The first look after the window opened, so that short trials have one.
+const FIRST_LOOK: Duration = Duration::from_millis(250);
 
-/// The moments of one window. Between them the agent sleeps in poll(2), and wakes once a second.
+/// The moments of one window. Between them the agent sleeps in poll(2), and wakes for its looks.
 pub trait Bell {
     /// Gives threads what the arm has for them, looks at the arm, and returns when the window is open.
     fn open(&mut self, trial: &mut Trial) -> Result<(), Stop>;
@@ -41,10 +44,19 @@ pub trait Bell {
     fn read_counters(&mut self, root: &Path) -> Reading;
 }
 
+/// The moment of the next look at the arm, if one is taken now.
+fn find_next_look(trial: &Trial) -> Instant {
+    let pause = match trial.spec.is_watched {
+        true => WATCHED_LOOK_EVERY,
+        false => LOOK_EVERY,
+    };
+    Instant::now() + pause
+}
+
 /// Waits for the end of a process without looking at it.
 pub fn wait_for_exit(trial: &mut Trial, process: &mut Process) -> Result<(), Stop> {
     loop {
-        let wake = trial.until.min(Instant::now() + SAMPLE_EVERY);
+        let wake = trial.until.min(find_next_look(trial));
         match process.wait(trial.context.interrupt, wake) {
             Event::Exited => return Ok(()),
             Event::Line(line) => trial.hear_line(&line)?,

@@ -1,6 +1,6 @@
 //! A load that says when its window opens and closes.
 
-use super::{Bell, FIRST_SAMPLE, SAMPLE_EVERY, check_alive, ended_early};
+use super::{Bell, FIRST_LOOK, check_alive, ended_early, find_next_look};
 use crate::counters::Reading;
 use crate::process::{Event, Process};
 use crate::stop::Stop;
@@ -60,16 +60,16 @@ impl Bell for Phases<'_> {
     }
 }
 
-/// Waits for one line of the load; inside the window, takes samples meanwhile.
+/// Waits for one line of the load; inside the window, looks at the arm meanwhile.
 pub(super) fn expect_line(
     trial: &mut Trial,
     process: &mut Process,
     line: &str,
 ) -> Result<(), Stop> {
     let is_in_window = line == phase::END;
-    let mut next_sample = Instant::now() + FIRST_SAMPLE;
+    let mut next_look = Instant::now() + FIRST_LOOK;
     loop {
-        match process.wait(trial.context.interrupt, trial.until.min(next_sample)) {
+        match process.wait(trial.context.interrupt, trial.until.min(next_look)) {
             Event::Line(found) if found == line => return Ok(()),
             Event::Line(other) => trial.hear_line(&other)?,
             Event::Interrupted => return Err(Stop::interrupted()),
@@ -80,7 +80,7 @@ pub(super) fn expect_line(
                 if is_in_window {
                     trial.look_within(Some(process.pid));
                 }
-                next_sample = Instant::now() + SAMPLE_EVERY;
+                next_look = find_next_look(trial);
             }
         }
     }
