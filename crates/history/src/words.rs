@@ -2,10 +2,11 @@
 
 use crate::alarm::Alarm;
 use crate::run::{Figure, Run};
+use crate::series::group_series;
 use crate::store::Contents;
 use jiff::Timestamp;
 use model::printable::one_line;
-use report::{format_change, format_interval};
+use report::{format_change, format_count, format_interval};
 
 /// Characters of a hash that are shown: enough to be the beginning of one only.
 const SHOWN_HASH: usize = 8;
@@ -98,6 +99,47 @@ pub fn describe_cause(alarm: &Alarm, contents: &Contents) -> String {
     }
 }
 
+/// Heights of a run in the picture of a series.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Runs of a picture, and those of them that are before the change at least, if there are so many.
+const DRAWN: usize = 40;
+const DRAWN_BEFORE: usize = 15;
+
+/// The ratios of the runs around an alarm as one line: `▁▂▁▁|▇▆▇`, with their range. None where its runs are gone.
+pub fn draw_series(alarm: &Alarm, contents: &Contents) -> Option<String> {
+    let all = group_series(&contents.runs);
+    let series = all.iter().find(|series| series.id == alarm.series)?;
+    let mut runs = series.points.iter();
+    let change = runs.position(|(run, _)| run.id == alarm.first)?;
+    let count = series.points.len();
+    let from = count
+        .saturating_sub(DRAWN)
+        .min(change.saturating_sub(DRAWN_BEFORE));
+    let shown = &series.points[from..count.min(from + DRAWN)];
+    let logs: Vec<f64> = shown.iter().map(|(_, figure)| figure.log_ratio).collect();
+    let low = logs.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let height = |log: f64| {
+        let share = if high > low {
+            (log - low) / (high - low)
+        } else {
+            0.0
+        };
+        let step = model::truncate_to_u64(share * 7.0 + 0.5);
+        HEIGHTS[usize::try_from(step).unwrap_or(7).min(7)]
+    };
+    let (before, after) = logs.split_at(change - from);
+    let draw = |logs: &[f64]| logs.iter().map(|log| height(*log)).collect::<String>();
+    Some(format!(
+        "{}|{}  ({} to {} in {})",
+        draw(before),
+        draw(after),
+        format_change(low.exp()),
+        format_change(high.exp()),
+        format_count(logs.len(), "run")
+    ))
+}
+
 /// The sentence on an alarm: its series, its size with the interval, and since when.
 pub fn describe_alarm(alarm: &Alarm, contents: &Contents) -> String {
     let since = contents.find_run(&alarm.first).map_or_else(
@@ -118,4 +160,46 @@ pub fn describe_alarm(alarm: &Alarm, contents: &Contents) -> String {
         "{title} is {}, {change} {interval}, {came} {since}",
         alarm.turn.as_str()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::{Settings, find_alarms};
+    use crate::testing::run;
+
+    #[test]
+    fn a_picture_has_the_runs_around_the_change_and_nothing_of_an_alarm_whose_runs_are_gone() {
+        let at = |n: i64| {
+            let wave = 0.002 * (n as f64 * 2.4).sin();
+            run(n, wave + if n < 50 { 0.0 } else { 0.05 })
+        };
+        let contents = |nights: std::ops::Range<i64>| Contents {
+            runs: nights.map(at).collect(),
+            alarms: Vec::new(),
+            look: None,
+        };
+        let all = contents(0..60);
+        let now = "2027-01-01T00:00:00Z".parse().unwrap();
+        let found = find_alarms(&all, Settings::default(), now);
+        let alarm = &found.alarms[0];
+        let picture = draw_series(alarm, &all).unwrap();
+        let (drawn, range) = picture.split_once("  ").unwrap();
+        let (before, after) = drawn.split_once('|').unwrap();
+        assert_eq!((before.chars().count(), after.chars().count()), (30, 10));
+        let is_low = |c| matches!(c, '▁' | '▂');
+        assert!(
+            before.chars().all(is_low) && !after.contains(is_low),
+            "{picture}"
+        );
+        assert!(range.contains("in 40 runs"), "{picture}");
+        assert!(picture.chars().count() <= 76, "{picture}");
+
+        // Many nights later it still shows the change.
+        let later = draw_series(alarm, &contents(0..300)).unwrap();
+        let (before, after) = later.split_once('|').unwrap();
+        assert_eq!(before.chars().count(), 15);
+        assert!(after.starts_with(|c| !is_low(c)), "{later}");
+        assert_eq!(draw_series(alarm, &contents(51..60)), None);
+    }
 }

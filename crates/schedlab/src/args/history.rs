@@ -169,6 +169,9 @@ pub struct FollowArgs {
     /// With --history: then measure open alarms of this machine, for so long at most: 30m
     #[arg(long, value_name = "TIME", requires = "history")]
     pub confirm: Option<String>,
+    /// With --confirm: then look for the commit of what was confirmed to be worse, in trials of so long at most: 1h
+    #[arg(long, value_name = "TIME", requires = "confirm")]
+    pub bisect: Option<String>,
 }
 
 /// Size and rate of alarms.

@@ -72,6 +72,9 @@ pub struct ServiceInstall {
     /// After each run measure open alarms, for so long at most: 30m
     #[arg(long, value_name = "TIME", conflicts_with = "no_history")]
     pub confirm: Option<String>,
+    /// Then look for the commit of what was confirmed to be worse, in trials of so long at most: 1h
+    #[arg(long, value_name = "TIME", requires = "confirm")]
+    pub bisect: Option<String>,
     /// Print the units and change nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -2,6 +2,7 @@
 //! each step an interleaved comparison with the good commit.
 
 mod directory;
+mod found;
 mod judgement;
 mod kernel;
 mod program;
@@ -10,14 +11,15 @@ mod state;
 mod state_text;
 
 use crate::args::{BisectArgs, ExperimentArgs};
-use crate::exit::{self, CliError};
+use crate::exit::CliError;
 use crate::measure::{Measured, measure_anew};
-use crate::output::{self, Plain, note};
+use crate::output::note;
 use crate::progress::Spinner;
 use crate::request::{Wanted, read_measurable, read_wanted};
 use crate::sources;
 use doors::started::Agreed;
 use doors::written::{self, Marked};
+pub use found::Found;
 use git::{Bisection, Mark, Next};
 use judgement::{Judged, judge};
 use model::Experiment;
@@ -53,8 +55,7 @@ enum Subject<'a> {
 
 struct Bisect<'a> {
     args: &'a BisectArgs,
-    /// An experiment whose arm has other commits of the scheduler.
-    base: Option<&'a Experiment>,
+    work: Option<Work<'a>>,
     subject: Subject<'a>,
     dir: PathBuf,
     /// Patches that each commit is built with.
@@ -73,12 +74,29 @@ pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
     bisect_from(args, None)
 }
 
-/// The same with the work and the one arm of an experiment, in place of what was typed.
-pub fn bisect_from(args: &BisectArgs, base: Option<&Experiment>) -> Result<ExitCode, CliError> {
-    let mut bisect = Bisect::open(args, base)?;
+/// Work of a bisection that no command line has.
+#[derive(Clone, Copy)]
+pub struct Work<'a> {
+    /// Its one arm is the scheduler that is bisected.
+    pub experiment: &'a Experiment,
+    /// Wall time for the trials of the whole path; else each step has that of the experiment.
+    pub budget_ns: Option<u64>,
+}
+
+/// The same with this work, in place of what was typed.
+pub fn bisect_from(args: &BisectArgs, work: Option<Work>) -> Result<ExitCode, CliError> {
+    find_commit(args, work)?.print(args)
+}
+
+/// Bisects, and says nothing but the steps.
+pub fn find_commit(args: &BisectArgs, work: Option<Work>) -> Result<Found, CliError> {
+    let mut bisect = Bisect::open(args, work)?;
     let next = bisect.path();
-    let outcome = match &bisect.question {
-        Some(question) => Some(question.record_end(&bisect.dir, &bisect.state, next.as_ref())?),
+    let answered = match &bisect.question {
+        Some(question) => {
+            let outcome = question.record_end(&bisect.dir, &bisect.state, next.as_ref())?;
+            Some((outcome, question.to_text(outcome)))
+        }
         None => None,
     };
     let next = next.inspect_err(|error| {
@@ -87,31 +105,18 @@ pub fn bisect_from(args: &BisectArgs, base: Option<&Experiment>) -> Result<ExitC
             note!("The steps so far are in {dir}; the same command with -o {dir} goes on.");
         }
     })?;
-    match args.answer.format {
-        Plain::Json => output::json(&bisect.state)?,
-        Plain::Text => {
-            output::print_text(state_text::answer_text(&bisect.state, &next))?;
-            if let (Some(question), Some(outcome)) = (&bisect.question, outcome) {
-                output::print_text(question.to_text(outcome))?;
-            }
-        }
-    }
-    if !args.answer.quiet {
-        note!("\nResults  {}", bisect.dir.display());
-    }
-    Ok(match next {
-        _ if outcome.is_some_and(|outcome| outcome != referee::Outcome::Accepted) => {
-            ExitCode::from(exit::REGRESSION)
-        }
-        Next::First(_) => ExitCode::SUCCESS,
-        _ => ExitCode::from(exit::TRIALS_LOST),
+    Ok(Found {
+        dir: bisect.dir,
+        state: bisect.state,
+        next,
+        answered,
     })
 }
 
 impl<'a> Bisect<'a> {
     /// Begins, or goes on where the directory holds the same bisection.
-    fn open(args: &'a BisectArgs, base: Option<&'a Experiment>) -> Result<Self, CliError> {
-        let subject = match base {
+    fn open(args: &'a BisectArgs, work: Option<Work<'a>>) -> Result<Self, CliError> {
+        let subject = match work {
             Some(_) => Subject::Scheduler,
             None => subject(args)?,
         };
@@ -159,7 +164,7 @@ impl<'a> Bisect<'a> {
         };
         Ok(Bisect {
             args,
-            base,
+            work,
             subject,
             question,
             patches,
@@ -411,8 +416,8 @@ impl<'a> Bisect<'a> {
             }
             _ => {}
         }
-        let mut wanted = match self.base {
-            Some(base) => self.name_commits(base, arms)?,
+        let mut wanted = match self.work {
+            Some(work) => self.name_commits(work, arms)?,
             None => read_measurable(&given)?,
         };
         if let Some(question) = &self.question {
@@ -436,8 +441,11 @@ impl<'a> Bisect<'a> {
     }
 
     /// The experiment with two commits of the scheduler in its arm.
-    fn name_commits(&self, base: &Experiment, arms: [(&str, &str); 2]) -> Result<Wanted, CliError> {
-        let mut experiment = base.clone();
+    fn name_commits(&self, work: Work, arms: [(&str, &str); 2]) -> Result<Wanted, CliError> {
+        let mut experiment = work.experiment.clone();
+        if let Some(whole) = work.budget_ns {
+            experiment.stop.budget_ns = Some(whole / u64::from(self.most_steps()));
+        }
         let Some(template) = experiment.arms.pop() else {
             return Err(CliError::internal("the experiment has no arm"));
         };

@@ -162,9 +162,15 @@ fn history_words(args: &ServiceInstall) -> Result<Vec<String>, CliError> {
         Some(dir) => format!("--history={}", absolute_path(dir)?.display()),
         None => "--history".to_owned(),
     }];
-    if let Some(time) = &args.confirm {
-        plan::parse_duration(time).map_err(|e| CliError::usage(e, "write it as --confirm 30m"))?;
-        words.extend(["--confirm".to_owned(), time.clone()]);
+    let times = [
+        ("--confirm", &args.confirm, "30m"),
+        ("--bisect", &args.bisect, "1h"),
+    ];
+    for (option, time, example) in times {
+        let Some(time) = time else { continue };
+        let form = format!("write it as {option} {example}");
+        plan::parse_duration(time).map_err(|e| CliError::usage(e, form))?;
+        words.extend([option.to_owned(), time.clone()]);
     }
     Ok(words)
 }

@@ -4,7 +4,9 @@ use super::{count_series, open_store};
 use crate::args::{CheckLimits, FailOnAlarm, StoreArgs};
 use crate::exit::{self, CliError};
 use crate::output::{self, Plain, say};
-use history::words::{describe_cause, find_differences_at, format_time, name_run, shorten_hash};
+use history::words::{
+    describe_cause, draw_series, find_differences_at, format_time, name_run, shorten_hash,
+};
 use history::{Contents, End, Found, Outcome, Settings, Tracked, Turn};
 use jiff::Timestamp;
 use model::printable::one_line;
@@ -154,6 +156,7 @@ pub fn alarm_lines(known: &Tracked, contents: &Contents, width: usize) -> Vec<St
         shorten_hash(&alarm.series)
     );
     lines.extend(wrap_text(&title, width, 2, 4));
+    lines.extend(draw_series(alarm, contents).map(|picture| format!("  {picture}")));
     let seen = format!(
         "the run before it: {}; seen with {}",
         run(&alarm.before),

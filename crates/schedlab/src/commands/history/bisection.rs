@@ -2,9 +2,10 @@
 
 use super::confirmation::{draw_seed, find_version, keep_cell, set_budget};
 use super::open_store;
-use crate::args::{BisectHistoryArgs, Cli, Command};
-use crate::commands::bisect::bisect_from;
+use crate::args::{AnswerArgs, BisectArgs, BisectHistoryArgs, Cli, Command, PlaceArgs, WaitArgs};
+use crate::commands::bisect::{Work, bisect_from, find_commit};
 use crate::exit::CliError;
+use crate::output::Plain;
 use crate::repeat::agree_to_run;
 use crate::request::Wanted;
 use clap::Parser;
@@ -19,18 +20,13 @@ pub fn bisect_alarm(args: &BisectHistoryArgs) -> Result<ExitCode, CliError> {
     let store = open_store(&args.place)?;
     let contents = store.read_contents()?;
     let alarm = &contents.find_alarm(&args.alarm)?.alarm;
-    let (mut experiment, versions) = find_versions(&store, &contents, alarm)?;
-    let words = bisect_words(args, &versions);
-    keep_cell(&mut experiment, &alarm.key.cell, &alarm.key.metric)?;
-    experiment.aa_arm = None;
-    experiment.baseline = 0;
-    experiment.observe.events.clear();
-    experiment.seed = draw_seed();
-    set_budget(&mut experiment, args.budget.as_deref(), args.max_blocks)?;
-    let cli = Cli::try_parse_from(words).map_err(CliError::internal)?;
-    let Command::Bisect(bisect) = cli.command else {
-        return Err(CliError::internal("the words are of bisect"));
+    let Some((mut experiment, versions)) = find_versions(&store, &contents, alarm)? else {
+        return Err(no_commits(alarm, &contents));
     };
+    let words = bisect_words(args, &versions);
+    make_question(&mut experiment, alarm)?;
+    set_budget(&mut experiment, args.budget.as_deref(), args.max_blocks)?;
+    let bisect = read_words(words)?;
     let wanted = Wanted {
         experiment: experiment.clone(),
         source: None,
@@ -38,7 +34,63 @@ pub fn bisect_alarm(args: &BisectHistoryArgs) -> Result<ExitCode, CliError> {
     };
     let silent = args.yes && args.answer.quiet;
     agree_to_run(store.dir(), &wanted, args.yes, silent)?;
-    bisect_from(&bisect, Some(&experiment))
+    let work = Work {
+        experiment: &experiment,
+        budget_ns: None,
+    };
+    bisect_from(&bisect, Some(work))
+}
+
+/// The commit that brought what an alarm has told, in words; none where the alarm is not between two commits. It asks nobody,
+/// and its trials take so long at most.
+pub fn find_cause(
+    store: &Store,
+    contents: &Contents,
+    alarm: &Alarm,
+    budget_ns: u64,
+    wait: WaitArgs,
+) -> Result<Option<String>, CliError> {
+    let Some((mut experiment, versions)) = find_versions(store, contents, alarm)? else {
+        return Ok(None);
+    };
+    make_question(&mut experiment, alarm)?;
+    let args = BisectHistoryArgs {
+        alarm: alarm.id.clone(),
+        budget: None,
+        max_blocks: None,
+        output: None,
+        yes: true,
+        wait,
+        answer: AnswerArgs {
+            format: Plain::Text,
+            quiet: true,
+        },
+        place: PlaceArgs { store: None },
+    };
+    let bisect = read_words(bisect_words(&args, &versions))?;
+    let work = Work {
+        experiment: &experiment,
+        budget_ns: Some(budget_ns),
+    };
+    Ok(Some(find_commit(&bisect, Some(work))?.describe()))
+}
+
+/// Leaves what the alarm is about.
+fn make_question(experiment: &mut Experiment, alarm: &Alarm) -> Result<(), CliError> {
+    keep_cell(experiment, &alarm.key.cell, &alarm.key.metric)?;
+    experiment.aa_arm = None;
+    experiment.baseline = 0;
+    experiment.observe.events.clear();
+    experiment.seed = draw_seed();
+    Ok(())
+}
+
+fn read_words(words: Vec<String>) -> Result<BisectArgs, CliError> {
+    let cli = Cli::try_parse_from(words).map_err(CliError::internal)?;
+    match cli.command {
+        Command::Bisect(bisect) => Ok(*bisect),
+        _ => Err(CliError::internal("the words are of bisect")),
+    }
 }
 
 /// The scheduler of an alarm, with its commits before and since.
@@ -49,12 +101,13 @@ struct Versions {
     bad: String,
 }
 
-/// The experiment of the later run with the arm of the alarm alone, and the two commits.
+/// The experiment of the later run with the arm of the alarm alone, and the two commits; none where the alarm is not
+/// between two commits of one repository.
 fn find_versions(
     store: &Store,
     contents: &Contents,
     alarm: &Alarm,
-) -> Result<(Experiment, Versions), CliError> {
+) -> Result<Option<(Experiment, Versions)>, CliError> {
     let id = shorten_hash(&alarm.id);
     if alarm.turn == Turn::Better {
         return Err(CliError::usage(
@@ -71,10 +124,10 @@ fn find_versions(
     let (earlier, mut later) = (earlier?, later?);
     let versions = [&earlier, &later].map(|of| find_revision(of, &alarm.key.arm));
     let [Some((_, good)), Some((program, bad))] = versions else {
-        return Err(no_commits(alarm, contents));
+        return Ok(None);
     };
     if good.repository != bad.repository || good.commit == bad.commit {
-        return Err(no_commits(alarm, contents));
+        return Ok(None);
     }
     let arm = find_version(&later, &alarm.key.arm);
     later.arms = arm.into_iter().collect();
@@ -84,7 +137,7 @@ fn find_versions(
         good: good.commit,
         bad: bad.commit,
     };
-    Ok((later, versions))
+    Ok(Some((later, versions)))
 }
 
 /// Name of the scheduler of an arm, and the commit that it was built from.

@@ -1,16 +1,18 @@
 //! A run that adds itself to a history at its end: the alarms that it raises, and the confirmation of those that are open.
 
+use super::bisection::find_cause;
 use super::confirmation::{Answer, answer_alarm};
 use super::find_place;
 use crate::args::{ConfirmArgs, FollowArgs, PlaceArgs, StoreArgs, WaitArgs};
 use crate::exit::CliError;
 use crate::output::Plain;
-use history::words::{describe_alarm, describe_cause, shorten_hash};
-use history::{Added, Contents, Outcome, Run, Store, Tracked};
+use history::words::{describe_alarm, describe_cause, draw_series, shorten_hash};
+use history::{Added, Contents, Outcome, Run, Store, Tracked, Turn};
 use jiff::Timestamp;
 use report::format_count;
 use results::ResultSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Least share of the budget for which an alarm is worth a measurement.
 const LEAST_SHARE_NS: u64 = 20_000_000_000;
@@ -22,6 +24,8 @@ pub struct Follow {
     pub store: Option<PathBuf>,
     /// Time for the confirmation of open alarms.
     pub confirm_ns: Option<u64>,
+    /// Time for the trials that look for the commit of an alarm that was confirmed.
+    pub bisect_ns: Option<u64>,
     /// Meaning of another run on this machine.
     pub wait: WaitArgs,
 }
@@ -32,11 +36,15 @@ impl Follow {
         let Some(store) = &words.history else {
             return Ok(None);
         };
-        let confirm = words.confirm.as_deref();
-        let confirm_ns = confirm.map(plan::parse_duration).transpose();
+        let read = |text: &Option<String>, form: &str| {
+            let text = text.as_deref();
+            let parsed = text.map(plan::parse_duration).transpose();
+            parsed.map_err(|e| CliError::usage(e, format!("write it as {form}")))
+        };
         Ok(Some(Follow {
             store: (!store.is_empty()).then(|| PathBuf::from(store)),
-            confirm_ns: confirm_ns.map_err(|e| CliError::usage(e, "write it as --confirm 30m"))?,
+            confirm_ns: read(&words.confirm, "--confirm 30m")?,
+            bisect_ns: read(&words.bisect, "--bisect 1h")?,
             wait,
         }))
     }
@@ -70,16 +78,20 @@ pub fn follow_run(dir: &Path, follow: &Follow) -> Result<Vec<String>, CliError> 
     told.extend(found.alarms.iter().map(|alarm| {
         let sentence = describe_alarm(alarm, &contents);
         let cause = describe_cause(alarm, &contents);
-        format!(
-            "New alarm {}: {sentence}; {cause}.",
-            shorten_hash(&alarm.id)
-        )
+        let id = shorten_hash(&alarm.id);
+        let picture = draw_series(alarm, &contents).map_or(String::new(), |p| format!("\n{p}"));
+        format!("New alarm {id}: {sentence}; {cause}.{picture}")
     }));
-    if let Some(budget_ns) = follow.confirm_ns {
-        told.extend(confirm_open(
+    let Some(budget_ns) = follow.confirm_ns else {
+        return Ok(told);
+    };
+    let (answers, confirmed) = confirm_open(&store, &contents, &run, budget_ns, follow.wait)?;
+    told.extend(answers);
+    if let Some(budget_ns) = follow.bisect_ns {
+        told.extend(find_causes(
             &store,
             &contents,
-            &run,
+            &confirmed,
             budget_ns,
             follow.wait,
         )?);
@@ -102,21 +114,54 @@ fn addition_words(run: &Run, added: &Added, contents: &Contents) -> String {
     )
 }
 
-/// Measures the open alarms of this machine, the newest first, each for an equal share of the time.
-fn confirm_open(
+/// Looks for the commits of alarms that became worse, the newest first, as long as there is time.
+fn find_causes(
     store: &Store,
     contents: &Contents,
-    run: &Run,
+    confirmed: &[&Tracked],
     budget_ns: u64,
     wait: WaitArgs,
 ) -> Result<Vec<String>, CliError> {
+    let worse = confirmed
+        .iter()
+        .filter(|known| known.alarm.turn == Turn::Worse);
+    let mut told = Vec::new();
+    let until = Instant::now() + Duration::from_nanos(budget_ns);
+    for known in worse {
+        let id = shorten_hash(&known.alarm.id);
+        let left_ns = model::whole_nanos(until.saturating_duration_since(Instant::now()));
+        if left_ns < LEAST_SHARE_NS {
+            told.push(format!(
+                "There was no time for the commit of alarm {id}: schedlab history bisect {id}."
+            ));
+            continue;
+        }
+        match find_cause(store, contents, &known.alarm, left_ns, wait) {
+            Ok(Some(cause)) => told.push(format!("Alarm {id}: {cause}.")),
+            Ok(None) => {}
+            Err(CliError::Interrupted) => return Err(CliError::Interrupted),
+            Err(error) => told.push(format!("The commit of alarm {id} was not found: {error}")),
+        }
+    }
+    Ok(told)
+}
+
+/// Measures the open alarms of this machine, the newest first, each for an equal share of the time. Gives the answers in
+/// words, and the alarms that are confirmed.
+fn confirm_open<'a>(
+    store: &Store,
+    contents: &'a Contents,
+    run: &Run,
+    budget_ns: u64,
+    wait: WaitArgs,
+) -> Result<(Vec<String>, Vec<&'a Tracked>), CliError> {
     let open = contents
         .alarms
         .iter()
         .filter(|known| known.outcome == Outcome::Open);
     let (own, others): (Vec<&Tracked>, Vec<&Tracked>) =
         open.rev().partition(|known| is_own(known, contents, run));
-    let mut told = Vec::new();
+    let (mut told, mut confirmed) = (Vec::new(), Vec::new());
     if !others.is_empty() {
         told.push(format!(
             "{} of another machine, or of runs that were added by hand, which nobody has agreed to measure again: \
@@ -153,7 +198,12 @@ fn confirm_open(
             },
         };
         told.push(match answer_alarm(store, contents, known, &args) {
-            Ok(answer) => answer_words(known, &answer, contents),
+            Ok(answer) => {
+                if matches!(&answer, Answer::Ended(end) if end.outcome == Outcome::Confirmed) {
+                    confirmed.push(*known);
+                }
+                answer_words(known, &answer, contents)
+            }
             Err(CliError::Interrupted) => return Err(CliError::Interrupted),
             Err(error) => format!(
                 "Alarm {} could not be measured: {error}",
@@ -161,7 +211,7 @@ fn confirm_open(
             ),
         });
     }
-    Ok(told)
+    Ok((told, confirmed))
 }
 
 fn count_open(count: usize) -> String {
