@@ -85,7 +85,8 @@ pub(crate) fn judge_shifts(xs: &[f64], params: &Params, limit: f64) -> (Judgemen
         }
     }
     let decision = same.or(called);
-    let upheld = decision.is_none_or(|(verdict, _)| looks.supports(verdict));
+    let interval = looks.interval();
+    let upheld = decision.is_none_or(|(verdict, _)| looks.supports(verdict, interval));
     let is_open = decision.is_none() || !upheld;
     let judged = Judgement {
         verdict: decision.map_or(Verdict::Unknown, |(verdict, _)| verdict),
@@ -98,7 +99,7 @@ pub(crate) fn judge_shifts(xs: &[f64], params: &Params, limit: f64) -> (Judgemen
     };
     let shift = Shift {
         value: looks.centre(),
-        interval: looks.interval(),
+        interval,
     };
     (judged, Some(shift))
 }
@@ -160,8 +161,11 @@ impl<'a> Looks<'a> {
                     && self.from_ends.iter().all(|(_, coins)| self.rejects(coins))
             }
         };
-        let within = Interval::centred_at(0.0, self.limit);
-        may_be && self.interval().is_some_and(|i| i.lies_within(&within))
+        may_be && self.interval().is_some_and(|i| self.is_within_limit(i))
+    }
+
+    fn is_within_limit(&self, interval: Interval) -> bool {
+        interval.lies_within(&Interval::centred_at(0.0, self.limit))
     }
 
     /// True where the centre or the median may be between both ends, one of which is the middle of an interval.
@@ -189,9 +193,10 @@ impl<'a> Looks<'a> {
         judge_direction(centre.unwrap_or_else(most), self.params)
     }
 
-    fn supports(&self, verdict: Verdict) -> bool {
+    /// Is this the verdict after all blocks so far, whose interval this is?
+    fn supports(&self, verdict: Verdict, interval: Option<Interval>) -> bool {
         match verdict {
-            Verdict::Same => self.is_same(),
+            Verdict::Same => interval.is_some_and(|i| self.is_within_limit(i)),
             Verdict::Unknown => true,
             called => self.is_different() && self.direction() == called,
         }

@@ -14,43 +14,78 @@ use crate::table::{
 };
 use judge::{Family, is_aa};
 use model::{Experiment, StopRule, TrialState};
+use rayon::prelude::*;
 use results::ResultSet;
 use stats::summary::mean;
 use std::collections::BTreeMap;
 
+/// What a table is made with.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::table) struct Effort {
+    /// True if it is looked for how the intervals narrowed.
+    has_narrowing: bool,
+    /// True if all CPUs may make it: nothing is measured meanwhile.
+    has_all_cpus: bool,
+}
+
+impl Effort {
+    /// Something of each cell, in their order.
+    pub(in crate::table) fn map_cells<T: Send>(
+        self,
+        results: &ResultSet,
+        make: impl Fn(usize) -> T + Sync,
+    ) -> Vec<T> {
+        let cells = 0..results.plan.cells.len();
+        match self.has_all_cpus {
+            true => cells.into_par_iter().map(&make).collect(),
+            false => cells.map(&make).collect(),
+        }
+    }
+}
+
 impl Table {
-    /// Everything that the directory says, judged.
+    /// Everything that the directory says, judged. It takes one CPU, since a trial may run beside it.
     pub fn from_results(results: &ResultSet) -> Table {
-        Table::build(results, true)
+        let effort = Effort {
+            has_narrowing: true,
+            has_all_cpus: false,
+        };
+        Table::build(results, effort)
     }
 
-    /// The same with what this format shows of it.
+    /// The same with what this format shows of it, on all CPUs.
     pub fn for_format(results: &ResultSet, format: &Format) -> Table {
-        Table::build(results, format.has_narrowing)
+        let effort = Effort {
+            has_narrowing: format.has_narrowing,
+            has_all_cpus: true,
+        };
+        Table::build(results, effort)
     }
 
     /// The same for who needs the verdicts alone: how the intervals narrowed is not looked for.
     pub fn verdicts_only(results: &ResultSet) -> Table {
-        Table::build(results, false)
+        let effort = Effort {
+            has_narrowing: false,
+            has_all_cpus: false,
+        };
+        Table::build(results, effort)
     }
 
-    fn build(results: &ResultSet, with_narrowing: bool) -> Table {
+    fn build(results: &ResultSet, effort: Effort) -> Table {
         let pause_ns = mean(&forecast::measure_pauses(results)).unwrap_or(0.0);
-        let mut cells: Vec<CellTable> = (0..results.plan.cells.len())
-            .map(|cell| {
-                let scope = CellScope::new(results, cell, pause_ns);
-                match with_narrowing {
-                    true => scope.with_narrowing().table(),
-                    false => scope.table(),
-                }
-            })
-            .collect();
+        let mut cells = effort.map_cells(results, |cell| {
+            let scope = CellScope::new(results, cell, pause_ns);
+            match effort.has_narrowing {
+                true => scope.with_narrowing().table(),
+                false => scope.table(),
+            }
+        });
         mark_survivors(&mut cells, &results.experiment.stop);
         let events = across::events::compare_events(results, &cells);
         let machines = across::machines::by_machine(results, &cells);
         across::machines::note_machines(&mut cells, &machines);
         let warnings = notices::collect_notices(results, &cells, &events);
-        let between = across::rivals::compare_arms(results);
+        let between = across::rivals::compare_arms(results, effort);
         let baseline = &results.experiment.arms[results.experiment.baseline].name;
         Table {
             format: results.manifest.format,

@@ -3,6 +3,7 @@
 //! They are looked at together as a family of their own (e-BH), so that they make neither the question
 //! of the experiment harder to answer nor one another unsure.
 
+use crate::table::build::Effort;
 use crate::table::cell;
 use crate::table::{Comparison, Verdict};
 use judge::{Family, is_aa};
@@ -12,7 +13,7 @@ use results::ResultSet;
 const MOST_ARMS: usize = 6;
 
 /// Deciding comparisons between the arms, those of a cell together; none with more arms than can be read.
-pub fn compare_arms(results: &ResultSet) -> Vec<Comparison> {
+pub(in crate::table) fn compare_arms(results: &ResultSet, effort: Effort) -> Vec<Comparison> {
     let experiment = &results.experiment;
     let arms = (0..experiment.arms.len())
         .filter(|arm| *arm != experiment.baseline && !is_aa(experiment, *arm))
@@ -20,10 +21,8 @@ pub fn compare_arms(results: &ResultSet) -> Vec<Comparison> {
     if experiment.import_source().is_some() || !(2..=MOST_ARMS).contains(&arms) {
         return Vec::new();
     }
-    let cells = 0..results.plan.cells.len();
-    let mut all: Vec<Comparison> = cells
-        .flat_map(|cell| cell::compare_cell_arms(results, cell))
-        .collect();
+    let by_cell = effort.map_cells(results, |cell| cell::compare_cell_arms(results, cell));
+    let mut all: Vec<Comparison> = by_cell.into_iter().flatten().collect();
     let members: Vec<(Option<Family>, f64)> = all
         .iter()
         .map(|c| {
