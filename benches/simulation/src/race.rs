@@ -6,8 +6,10 @@ use crate::studies::Setup;
 use crate::table::{Table, percent};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use stats::race::{Rule, choose_runners, find_front_runner, judge_runners};
+use stats::race::{Rule, choose_runners, find_front_runner, is_settled, judge_runners};
+use stats::randomization::Prior;
 use stats::regret::BlockGains;
+use stats::verdict::ending;
 use stats::{Better, Params, Verdict};
 
 pub const CANDIDATES: usize = 16;
@@ -19,8 +21,9 @@ const RULE: Rule = Rule {
 const BLOCKS: usize = 4;
 const MOST_BLOCKS: usize = 24;
 const ROUNDS: u32 = 6;
-/// Blocks of a confirmation.
+/// Blocks of a confirmation, and those that it has in any case.
 const CONFIRMING: usize = 40;
+const FEWEST: usize = 3;
 pub const SMALLEST: f64 = 0.02;
 
 #[derive(Debug, Clone, Copy)]
@@ -163,7 +166,8 @@ fn run_race(world: World, rng: &mut ChaCha8Rng, tally: &mut Tally) {
             *seen |= runner.dropped.is_some();
         }
         running = choose_runners(&runners, round);
-        if running.len() < 2 {
+        let is_settled = round > 1 && is_settled(&blocks, &runners, SMALLEST);
+        if running.len() < 2 || is_settled {
             break;
         }
     }
@@ -189,15 +193,28 @@ fn confirm(world: World, truth: &[f64], front: usize, rng: &mut ChaCha8Rng, tall
         smallest_effect: SMALLEST,
         better: Better::Higher,
     };
-    let blocks = (0..CONFIRMING).filter_map(|_| measure(world, truth, &[front], rng)[front]);
-    let gains: Vec<f64> = blocks.collect();
+    let mut gains = Vec::new();
+    let mut judged = stats::judge(&gains, &params);
+    while gains.len() < CONFIRMING {
+        gains.extend(measure(world, truth, &[front], rng)[front]);
+        judged = stats::judge(&gains, &params);
+        if gains.len() >= FEWEST && judged.supported_verdict() != Verdict::Unknown {
+            break;
+        }
+    }
     tally.trials += 2 * gains.len();
-    let judged = stats::judge(&gains, &params);
+    let looks: Vec<usize> = (FEWEST..gains.len()).collect();
+    let rule = ending::Rule {
+        alpha: params.alpha,
+        limit: SMALLEST.ln_1p(),
+        prior: Prior::BLOCKS,
+    };
+    let size = ending::estimate_size(&gains, &looks, rule).unwrap_or_default();
     if judged.supported_verdict() == Verdict::Better {
         let low = judged
             .interval
             .map_or(f64::NEG_INFINITY, |interval| interval.low.ln());
-        tally.note_winner(judged.ratio.ln(), truth[front]);
+        tally.note_winner(size.max(low), truth[front]);
         tally.below += u32::from(truth[front] < low);
     }
 }

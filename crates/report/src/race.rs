@@ -14,7 +14,8 @@ use model::Better;
 use serde::{Deserialize, Serialize};
 pub use stats::race::Runner;
 use stats::race::{
-    Cause, Dropped, Limit, Rule, choose_runners, find_alike, find_front_runner, judge_runners,
+    Cause, Dropped, Limit, Rule, choose_runners, find_alike, find_front_runner, is_settled,
+    judge_runners,
 };
 use stats::regret::BlockGains;
 use stats::summary::mean;
@@ -77,6 +78,11 @@ impl Race {
     /// The candidate that is ahead; none where all were dropped.
     pub fn find_front_runner(&self) -> Option<&str> {
         find_front_runner(&self.runners).map(|arm| self.names[arm].as_str())
+    }
+
+    /// True if no other candidate is likely to be ahead of the front runner by what matters.
+    pub fn is_settled(&self, smallest_effect: f64) -> bool {
+        is_settled(&self.blocks, &self.runners, smallest_effect)
     }
 
     /// Candidates whose difference from this one is surely smaller than what matters.

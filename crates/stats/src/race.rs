@@ -210,6 +210,27 @@ pub fn find_front_runner(runners: &[Runner]) -> Option<usize> {
     able.max_by(|a, b| sure(a).total_cmp(&sure(b)))
 }
 
+/// True if no other candidate is likely to be ahead of the front runner by what matters, by the blocks that have both:
+/// their mean and two standard errors. It is no claim, since only a fresh measurement is one.
+pub fn is_settled(blocks: &[BlockGains], runners: &[Runner], smallest_effect: f64) -> bool {
+    let Some(front) = find_front_runner(runners) else {
+        return false;
+    };
+    let is_behind = |other: &usize| {
+        let both = blocks.iter();
+        let ahead = both.filter_map(|block| Some(block[*other]? - block[front]?));
+        let ahead: Vec<f64> = ahead.collect();
+        let sd = Moments::from_values(&ahead).sd();
+        let highest = mean(&ahead).zip(sd);
+        let highest = highest.map(|(mean, sd)| mean + 2.0 * sd / (ahead.len() as f64).sqrt());
+        highest.is_some_and(|highest| highest < smallest_effect.ln_1p())
+    };
+    let rivals = (1..runners.len()).filter(|arm| *arm != front && runners[*arm].is_in());
+    rivals
+        .filter(|arm| runners[*arm].may_hold)
+        .all(|arm| is_behind(&arm))
+}
+
 /// Candidates whose difference from this one is surely smaller than what matters.
 pub fn find_alike(
     blocks: &[BlockGains],
@@ -271,6 +292,21 @@ mod tests {
         let all = blocks(2, 30, &[0.10, 0.10, 0.0], 0.01);
         let found = judge_runners(&all, 4, &[], &RULE);
         assert_eq!(find_alike(&all, &found, 1, 0.02, &RULE), [2]);
+    }
+
+    #[test]
+    fn a_race_is_settled_where_nobody_may_be_ahead_by_what_matters() {
+        let settled = |seed: u64, count: usize, gains: &[f64], smallest: f64| {
+            let all = blocks(seed, count, gains, 0.01);
+            let found = judge_runners(&all, gains.len() + 1, &[], &RULE);
+            is_settled(&all, &found, smallest)
+        };
+        assert!(settled(6, 6, &[0.10, 0.0, 0.02], 0.02));
+        // Two that are alike: their difference is too small to matter, or not known to be.
+        assert!(settled(7, 12, &[0.10, 0.10, 0.0], 0.05));
+        assert!(!settled(7, 3, &[0.10, 0.10, 0.0], 0.005));
+        // Nobody is ahead before there are blocks.
+        assert!(!is_settled(&[], &judge_runners(&[], 3, &[], &RULE), 0.02));
     }
 
     #[test]

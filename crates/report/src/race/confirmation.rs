@@ -4,8 +4,10 @@
 use super::{Goal, Limited, RaceSource, gains_of};
 use crate::quantity::{format_change, format_interval};
 use crate::recommend::{RecommendError, Source};
-use model::Better;
+use model::{Better, StopRule};
 use serde::{Deserialize, Serialize};
+use stats::randomization::Prior;
+use stats::verdict::ending::{Rule, estimate_size};
 use stats::{Judgement, Params, Verdict, coins};
 
 /// Answer of a confirmation: an arm against the baseline, over the mix.
@@ -141,7 +143,7 @@ pub fn judge_confirmation(
     let read = RaceSource::read(&[*source], goal)?;
     let index = read.names.iter().position(|name| name == arm);
     let judge = |blocks| coins::judge(&gains_of(blocks, index), &params);
-    let judged = judge(&read.blocks);
+    let judged = mend_size(judge(&read.blocks), &gains_of(&read.blocks, index), stop);
     let constraints = read.limits.iter().map(|limited| {
         let judged = judge(&limited.blocks);
         Elsewhere::new(limited, &judged, find_outcome(&judged, limited.floor))
@@ -162,6 +164,25 @@ pub fn judge_confirmation(
         costs: costs.collect(),
         looked_at: elsewhere.len(),
     })
+}
+
+/// The judgement with the size that stopping does not flatter, where the blocks could have ended the measuring.
+fn mend_size(judged: Judgement, gains: &[f64], stop: &StopRule) -> Judgement {
+    let looks: Vec<usize> = (stop.min_blocks as usize..gains.len()).collect();
+    let rule = Rule {
+        alpha: judge::error_rate(stop),
+        limit: stop.smallest_effect.ln_1p(),
+        prior: Prior::BLOCKS,
+    };
+    let size = estimate_size(gains, &looks, rule).filter(|size| size.is_finite());
+    let ends = judged.lower_end().zip(judged.upper_end());
+    match size.zip(ends.filter(|(low, high)| low <= high)) {
+        Some((size, (low, high))) => Judgement {
+            ratio: size.exp().clamp(low, high),
+            ..judged
+        },
+        None => judged,
+    }
 }
 
 fn find_outcome(judged: &Judgement, floor: f64) -> &'static str {

@@ -161,6 +161,13 @@ impl Goal {
         self.mix.weigh_parts(parts)
     }
 
+    /// True if this metric alone counts, where it is the only one that decides.
+    pub fn is_about(&self, metric: &str) -> bool {
+        let objectives = self.objectives.iter();
+        let is_weighed = !self.objectives.is_empty() || self.mix == Mix::default();
+        self.bounds.is_empty() && is_weighed && objectives.map(|o| &o.key).all(|key| key == metric)
+    }
+
     /// Names of the objectives with the parts of each, where there are several.
     pub(super) fn split_objectives(
         &self,
@@ -323,6 +330,18 @@ mod tests {
             found,
             [(1, ">= 0.98", 0.98_f64.ln()), (0, "<= 1.1", -1.1_f64.ln())]
         );
+    }
+
+    #[test]
+    fn a_goal_is_about_one_metric_if_it_names_no_other_and_no_constraint() {
+        assert!(Goal::default().is_about("request_p99"));
+        let is_about = |objective| goal(objective).unwrap().is_about("request_p99");
+        assert!(is_about("minimise request_p99"));
+        assert!(!is_about("minimise request_p50"));
+        assert!(!is_about("minimise request_p99, maximise requests_per_sec"));
+        assert!(!is_about(
+            "minimise request_p99 where requests_per_sec >= 0.98"
+        ));
     }
 
     #[test]

@@ -63,6 +63,8 @@ struct Run<'a> {
     seeds: u64,
     /// Other loads than those of the experiment.
     loads: Option<Neighbour>,
+    /// True if it ends with its answer.
+    ends_with_answer: bool,
 }
 
 struct Tune<'a> {
@@ -268,6 +270,7 @@ impl<'a> Tune<'a> {
             time: left,
             seeds: u64::try_from(number).unwrap_or(u64::MAX),
             loads: None,
+            ends_with_answer: false,
         })?;
         self.state.rounds.push(Round {
             results: name,
@@ -303,6 +306,7 @@ impl<'a> Tune<'a> {
             time: left.saturating_sub(kept),
             seeds: OTHER_SEEDS,
             loads: None,
+            ends_with_answer: self.is_plain(),
         };
         let (results, ruling) = match &self.ledger {
             Some(_) => self.ask_referee(&name, &chosen.arm, left)?,
@@ -348,6 +352,7 @@ impl<'a> Tune<'a> {
                 time: self.budget.mul_f64(AT_A_NEIGHBOUR),
                 seeds: OTHER_SEEDS + 1,
                 loads: Some(loads),
+                ends_with_answer: false,
             })?;
             let at = AtNeighbour::judge(loads, &results, &self.goal, &winner)?;
             self.state.neighbours.push(at);
@@ -389,9 +394,19 @@ impl<'a> Tune<'a> {
         Ok((ResultSet::read(&dir)?, Some(ruled)))
     }
 
-    /// An interleaved run of the baseline and some arms. All its blocks are measured, as far as the time goes:
-    /// the race judges and not the run, and a confirmation that ended with its first call would report too
-    /// much.
+    /// True if the run of a confirmation asks nothing but what is to be confirmed, by whole trials: then its end is the
+    /// answer.
+    fn is_plain(&self) -> bool {
+        let cells = schedule::list_cells(&self.experiment);
+        let [workload] = self.experiment.workloads.as_slice() else {
+            return false;
+        };
+        let has_one_question = workload.metrics.len() == 1 && cells.len() == 1;
+        has_one_question && workload.in_place.is_none() && self.goal.is_about(&workload.metrics[0])
+    }
+
+    /// An interleaved run of the baseline and some arms. All its blocks are measured, as far as the time goes, unless
+    /// it ends with its answer: the race judges the others and not the run.
     fn measure(&mut self, run: &Run) -> Result<ResultSet, CliError> {
         let dir = self.dir.join(run.name);
         // What an interrupt left of it begins anew.
@@ -418,7 +433,9 @@ impl<'a> Tune<'a> {
         if let Some(blocks) = run.blocks.and_then(|blocks| u32::try_from(blocks).ok()) {
             experiment.stop.max_blocks = blocks;
         }
-        experiment.stop.min_blocks = experiment.stop.max_blocks;
+        if !run.ends_with_answer {
+            experiment.stop.min_blocks = experiment.stop.max_blocks;
+        }
         let began = Instant::now();
         let measured = measure_anew(Some(&dir), wanted, self.args.wait, self.args.answer.quiet);
         let spent = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -147,7 +147,10 @@ impl State {
     ) -> Option<Vec<String>> {
         let round = u32::try_from(rounds).unwrap_or(u32::MAX);
         let runners = race.choose_runners(round);
-        let is_over = round >= MOST_ROUNDS || race.is_hopeless(smallest_effect, 2 * BLOCKS);
+        // Candidates near the one that is ahead of the first round are in the second.
+        let is_settled = round > 1 && race.is_settled(smallest_effect);
+        let is_hopeless = race.is_hopeless(smallest_effect, 2 * BLOCKS);
+        let is_over = round >= MOST_ROUNDS || is_settled || is_hopeless;
         if runners.is_empty() || is_over {
             return None;
         }
