@@ -29,6 +29,9 @@ struct Machine {
     beside: usize,
     commands: usize,
     waiting: usize,
+    /// Of those the long ones: with the lock, and beside others.
+    long_with_lock: usize,
+    long_beside: usize,
 }
 
 static MACHINE: Mutex<Machine> = Mutex::new(Machine {
@@ -37,6 +40,8 @@ static MACHINE: Mutex<Machine> = Mutex::new(Machine {
     beside: 0,
     commands: 0,
     waiting: 0,
+    long_with_lock: 0,
+    long_beside: 0,
 });
 static CHANGED: Condvar = Condvar::new();
 
@@ -59,15 +64,42 @@ fn most_beside() -> usize {
     cpus + usize::from(!others)
 }
 
+/// Modules whose tests take longest: most of them boot guests. They go before the others, so that no long test is the
+/// last, beside a CPU that has nothing to do.
+const LONG: [&str; 8] = [
+    "confinement::",
+    "gatling::",
+    "kills::",
+    "package::",
+    "presets::",
+    "slurm::",
+    "tune::",
+    "vm::",
+];
+
+/// Is the test of this thread a long one?
+fn is_long() -> bool {
+    let thread = std::thread::current();
+    thread
+        .name()
+        .is_some_and(|test| LONG.iter().any(|module| test.starts_with(module)))
+}
+
 impl Machine {
-    fn admits(&self, kind: Kind) -> bool {
+    fn admits(&self, kind: Kind, is_long: bool) -> bool {
         match kind {
             Kind::Alone => {
                 let others = self.beside + self.commands + self.waiting;
                 !self.is_taken && !self.has_lock_of_runs && others == 0
             }
-            Kind::WithLockOfRuns => !self.is_taken && !self.has_lock_of_runs,
-            Kind::Beside => !self.is_taken && self.beside < most_beside(),
+            Kind::WithLockOfRuns => {
+                let is_first = is_long || self.long_with_lock == 0;
+                !self.is_taken && !self.has_lock_of_runs && is_first
+            }
+            Kind::Beside => {
+                let is_first = is_long || self.long_beside == 0;
+                !self.is_taken && self.beside < most_beside() && is_first
+            }
             // Also while another thread of its own test has the machine alone.
             Kind::Commands => self.commands < most_beside(),
         }
@@ -82,17 +114,38 @@ impl Machine {
         };
         *counted = if begins { *counted + 1 } else { *counted - 1 };
     }
+
+    /// Numbers of those who wait that one of this kind is among.
+    fn waiting(&mut self, kind: Kind, is_long: bool) -> Vec<&mut usize> {
+        let long = match kind {
+            Kind::Alone => return Vec::new(),
+            Kind::WithLockOfRuns => Some(&mut self.long_with_lock),
+            Kind::Beside => Some(&mut self.long_beside),
+            Kind::Commands => None,
+        };
+        let long = long.filter(|_| is_long);
+        std::iter::once(&mut self.waiting).chain(long).collect()
+    }
 }
 
 fn wait_for(kind: Kind) {
+    let is_long = is_long();
     let mut machine = machine();
-    let waits_openly = kind != Kind::Alone;
-    machine.waiting += usize::from(waits_openly);
+    machine
+        .waiting(kind, is_long)
+        .into_iter()
+        .for_each(|n| *n += 1);
     let mut machine = CHANGED
-        .wait_while(machine, |machine| !machine.admits(kind))
+        .wait_while(machine, |machine| !machine.admits(kind, is_long))
         .unwrap_or_else(PoisonError::into_inner);
-    machine.waiting -= usize::from(waits_openly);
+    machine
+        .waiting(kind, is_long)
+        .into_iter()
+        .for_each(|n| *n -= 1);
     machine.note(kind, true);
+    drop(machine);
+    // Who waited for the long ones to be no longer waiting.
+    CHANGED.notify_all();
 }
 
 fn give_back(kind: Kind) {

@@ -15,6 +15,7 @@ const BESIDE: &str = "name = \"frames\"\n\
     [[workload.antagonist]]\nkind = \"spinner\"\n";
 
 #[test]
+#[ignore = "a machine that nothing else uses for most of a minute: make test-long ROWS=quiet"]
 fn a_game_that_runs_only_where_nobody_else_does_misses_more_frames() {
     let _turn = alone();
     let bench = Bench::default();

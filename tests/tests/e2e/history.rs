@@ -197,6 +197,8 @@ fn a_step_is_told_once_at_its_night_and_later_nights_do_not_move_it() {
     expect_code(&output, 5);
     let said = stdout(&output);
     assert!(said.contains("0 new alarms, 1 open before"), "{said}");
+    let is_picture = |line: &&str| line.contains('█') && line.ends_with("in 40 runs)");
+    assert_eq!(said.lines().filter(is_picture).count(), 1, "{said}");
     assert!(
         said.lines().all(|line| line.chars().count() <= 80),
         "{said}"
@@ -466,6 +468,7 @@ fn confirm(bench: &Bench) -> (String, String) {
 }
 
 #[test]
+#[ignore = "a machine that nothing else uses for most of a minute: make test-long ROWS=quiet"]
 fn an_alarm_is_confirmed_where_its_versions_differ_and_not_where_they_do_not() {
     let _turn = tests::alone();
     let bench = Bench::default();
@@ -783,6 +786,12 @@ fn a_run_adds_itself_and_one_that_nobody_can_follow_says_so() {
     );
     std::fs::write(bench.path("file"), "").expect("written");
     expect_code(&run("-a default -a batch", "four", "--history=file"), 1);
+    for words in [
+        "--history --bisect 1h",
+        "--history --confirm 1m --bisect soon",
+    ] {
+        expect_code(&run("-a default -a batch", "five", words), 2);
+    }
 }
 
 #[test]

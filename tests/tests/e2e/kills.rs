@@ -89,6 +89,7 @@ fn kills_leave_no_knob_turned_on_another_machine() {
 }
 
 #[test]
+#[ignore = "a minute: make test-long ROWS=kills"]
 fn a_bisection_that_is_killed_goes_on_to_the_same_commit() {
     some_lose_and_leave_nothing(Mechanism::Bisection);
 }

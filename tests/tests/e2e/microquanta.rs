@@ -129,6 +129,7 @@ fn needs() -> Result<(String, PathBuf), &'static str> {
 }
 
 #[test]
+#[ignore = "it takes long: make test-long"]
 fn shares_and_waits_are_within_their_bounds() {
     measure_strictly(&MAIN);
 }

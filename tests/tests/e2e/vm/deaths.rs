@@ -54,7 +54,7 @@ fn a_guest_that_is_too_small_for_its_service_is_said_to_be() {
         "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"320M\"\n\
          [[arm]]\nname = \"eevdf\"\n\
          [[workload]]\nkind = \"http\"\nurl = \"/hoard\"\nloads = [\"5/s\"]\nconnections = 1\n\
-         warmup = \"100ms\"\nduration = \"10s\"\nmetrics = [\"request_p50\"]\n\
+         warmup = \"100ms\"\nduration = \"2m\"\nmetrics = [\"request_p50\"]\n\
          [[workload.service]]\nname = \"notes\"\nports = [\"http\"]\n\
          command = [\"{PYTHON}\", \"{}/fixtures/notes.py\", \"{{port}}\"]\n\
          ready = {{ path = \"/health\" }}\nready-limit = \"2m\"\n\
