@@ -54,7 +54,6 @@ fn start(mut args: Vec<String>) -> Result<(), Failure> {
         name: args.remove(1),
         spec: spec(&mut args)?,
         options: Options::of_this_process()?,
-        snapshot: None,
     };
     println!("{:#?}", manage::start(&request)?);
     Ok(())
@@ -140,6 +139,7 @@ fn spec(args: &mut Vec<String>) -> Result<VmSpec, Failure> {
         memory_bytes: 1 << 30,
         root: option(args, "--root").unwrap_or_else(|| "host".to_owned()),
         reset: Reset::None,
+        snapshot: None,
         accel: option(args, "--accel"),
         topology: None,
         capacities: None,

@@ -1,13 +1,13 @@
 //! A target without a machine, for tests of what talks to targets: a closure says
 //! what becomes of each trial.
 
-use crate::{Boot, By, Can, Restart, Saved, Session, Target, TargetError};
+use crate::{Boot, By, Can, Done, Restart, Saved, Session, Target, TargetError};
 use model::{
     Build, Calibration, Edge, Evidence, Experiment, Fact, Happened, Listening, Measurement,
     PROTOCOL_VERSION, Part, Problem, Reply, Request, Reset, SchedulerBinary, System, TrialResult,
     TrialSpec, TrialState,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,6 +26,9 @@ pub enum Fate {
     /// The agent and its machine are gone.
     Dies,
 }
+
+/// State that is kept under a name, with its calibrations, once it was made.
+pub type Kept = Arc<Mutex<Option<BTreeMap<String, Calibration>>>>;
 
 type Story = dyn FnMut(&TrialSpec) -> Fate + Send;
 
@@ -62,6 +65,8 @@ pub struct FakeTarget {
     calibrated: Arc<AtomicU64>,
     /// Events of a trial that counts.
     pub happened: fn(&TrialSpec) -> Vec<Happened>,
+    /// The state that it keeps under a name, with its calibrations, where it has a name.
+    pub kept: Option<Kept>,
     /// Number of next times that ports cannot be forwarded, since somebody has them.
     pub ports_taken: Arc<AtomicU32>,
 }
@@ -101,6 +106,7 @@ impl FakeTarget {
             calibrates_all_loads: false,
             calibrated: Arc::default(),
             happened: |_| Vec::new(),
+            kept: None,
             ports_taken: Arc::default(),
         }
     }
@@ -117,6 +123,18 @@ impl Target for FakeTarget {
 
     fn check(&mut self, _experiment: &Experiment) -> Vec<Problem> {
         self.problems.clone()
+    }
+
+    fn keep_state(&mut self, saved: Saved, done: Done) -> Result<Option<Saved>, TargetError> {
+        let Some(mut kept) = self.kept.as_ref().and_then(|kept| kept.lock().ok()) else {
+            return Ok(Some(saved));
+        };
+        *kept = Some(done.calibrations);
+        Ok(None)
+    }
+
+    fn recall_calibrations(&self) -> Option<BTreeMap<String, Calibration>> {
+        self.kept.as_ref()?.lock().ok()?.clone()
     }
 
     fn open_session(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {

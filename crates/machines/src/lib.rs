@@ -3,7 +3,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-use model::{Check, Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
+use model::{Calibration, Check, Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
@@ -26,6 +26,7 @@ mod xen;
 
 pub use ::reboot::By;
 pub use ::vm::Saved;
+pub use ::vm::snapshot::Done;
 pub use reboots::needs_root;
 pub use slurm::kernel_feature;
 
@@ -134,6 +135,18 @@ pub trait Target {
     /// Continues an agent and its machine from where they were saved, for this boot.
     fn go_on(&mut self, boot: &Boot, _saved: &Saved) -> Result<Box<dyn Session>, TargetError> {
         self.open_session(boot)
+    }
+
+    /// Keeps a saved machine under the name that the target has for it, with the work that was done before. Sessions
+    /// go on from it then. The state is given back where the target has no name.
+    fn keep_state(&mut self, saved: Saved, _done: Done) -> Result<Option<Saved>, TargetError> {
+        Ok(Some(saved))
+    }
+
+    /// Calibrations of the state that every session goes on from; `None` where sessions begin with a start of
+    /// the machine.
+    fn recall_calibrations(&self) -> Option<BTreeMap<String, Calibration>> {
+        None
     }
 
     /// Leaves the machine as it was found, when a run has its end.

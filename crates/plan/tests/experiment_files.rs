@@ -379,6 +379,37 @@ fn arms_with_kernels_of_their_own_are_grouped_by_boot_within_a_block() {
     }
 }
 
+#[test]
+fn a_snapshot_has_a_name_that_can_be_one() {
+    let file = |reset: &str| {
+        format!(
+            "[[arm]]\nname=\"a\"\n[[workload]]\nkind=\"wakeup\"\n[target]\nkind=\"vm\"\nkernel=\"debian:sid\"\n\
+             root=\"image:a.squashfs\"\nreset={reset}\n"
+        )
+    };
+    let named = parse_experiment("x.toml", &file("{ snapshot = \"warm-1\" }")).expect("is right");
+    let target = serde_json::to_value(&named.target).expect("JSON");
+    assert_eq!(
+        (&target["reset"], &target["snapshot"]),
+        (&"snapshot".into(), &"warm-1".into())
+    );
+    let plain = parse_experiment("x.toml", &file("\"snapshot\"")).expect("is right");
+    assert_eq!(plain.target.reset(), named.target.reset());
+    let (message, help, _) = wrong(&file("{ snapshot = \"../warm\" }"));
+    assert!(message.contains("this is not a name"), "{message}");
+    assert!(help.contains("letters, digits"), "{help}");
+    let (message, _, offset) = wrong(&file("{ snap = \"warm\" }"));
+    assert!(message.contains("there is no key `snap` here"), "{message}");
+    assert!(offset.is_some());
+    let (message, ..) = wrong(&file("7"));
+    assert!(message.contains("{ snapshot = \"NAME\" }"), "{message}");
+    let (message, ..) = wrong(&file("\"daily\""));
+    assert!(
+        message.contains("the word `daily` has no meaning here"),
+        "{message}"
+    );
+}
+
 /// Two kernels, and two workloads of two loads each, on a guest that is started anew so often.
 fn reset(reset: &str, top: &str) -> model::Experiment {
     let text = format!(

@@ -168,6 +168,7 @@ impl<'a> Run<'a> {
         if !problems.is_empty() {
             return Err(RunError::Unmet(problems));
         }
+        self.take_calibrations()?;
         self.open_controller()?;
         self.look_at_cells();
         self.set_hopeless_aside()?;

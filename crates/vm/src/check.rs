@@ -307,6 +307,7 @@ mod tests {
             memory_bytes: 1 << 30,
             root: "host".to_owned(),
             reset: Default::default(),
+            snapshot: None,
             accel: None,
             topology: None,
             capacities: None,

@@ -63,10 +63,12 @@ pub enum FrameKind {
     Snapshot,
     /// To the guest: room for so many more bytes of a command's output, as a little-endian u32.
     Room,
+    /// To the guest: arguments of an agent as JSON, which is started then. A guest that was saved without one gets it.
+    Agent,
 }
 
 impl FrameKind {
-    const ALL: [FrameKind; 15] = [
+    const ALL: [FrameKind; 16] = [
         FrameKind::Setup,
         FrameKind::Ready,
         FrameKind::Failed,
@@ -82,6 +84,7 @@ impl FrameKind {
         FrameKind::PowerOff,
         FrameKind::Snapshot,
         FrameKind::Room,
+        FrameKind::Agent,
     ];
 
     fn from_number(number: u8) -> Option<Self> {

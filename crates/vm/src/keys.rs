@@ -2,6 +2,8 @@
 
 use super::spec::{Clock, Forward, Topology, VmSpec};
 use model::{KeyDef, Reset, Size};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::path::PathBuf;
 
@@ -15,7 +17,7 @@ struct FileVm {
     memory: Option<Size>,
     root: Option<String>,
     #[serde(default)]
-    reset: Reset,
+    reset: FileReset,
     accel: Option<String>,
     topology: Option<FileTopology>,
     capacities: Option<Vec<u32>>,
@@ -27,6 +29,45 @@ struct FileVm {
     forwards: Vec<FileForward>,
     #[serde(default)]
     clock: Clock,
+}
+
+/// `reset`: a word, or a table with the name of a snapshot.
+#[derive(Debug, Default)]
+struct FileReset {
+    reset: Reset,
+    snapshot: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileSnapshot {
+    snapshot: String,
+}
+
+impl<'de> Deserialize<'de> for FileReset {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+        impl<'de> Visitor<'de> for Written {
+            type Value = FileReset;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("a word such as \"trial\", or { snapshot = \"NAME\" }")
+            }
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<FileReset, E> {
+                Ok(FileReset {
+                    reset: Reset::deserialize(word.into_deserializer())?,
+                    snapshot: None,
+                })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<FileReset, A::Error> {
+                let table = FileSnapshot::deserialize(MapAccessDeserializer::new(table))?;
+                Ok(FileReset {
+                    reset: Reset::Snapshot,
+                    snapshot: Some(table.snapshot),
+                })
+            }
+        }
+        deserializer.deserialize_any(Written)
+    }
 }
 
 /// Keys of the table `topology`.
@@ -91,12 +132,13 @@ pub const KEYS: &[KeyDef] = &[
     ),
     KeyDef::new(
         "reset",
-        "`none`, `block`, `workload`, `trial`, `snapshot` or `block-snapshot`",
+        "`none`, `block`, `workload`, `trial`, `snapshot`, `block-snapshot`, or `{ snapshot = \"NAME\" }`",
         "`none`",
         "Boots again before each block, each workload of a block or each trial; `none` boots when \
          the kernel changes or the guest died; `snapshot` puts the guest back, before each trial, to where it was when its \
          services had answered one whole load, and `block-snapshot` starts and saves them anew \
-         for each block (both need an image as `root`). Then every arm waits for as long as the \
+         for each block (both need an image as `root`). `{ snapshot = \"NAME\" }` goes on from a snapshot \
+         that stays; a run makes it where there is none of the name. Then every arm waits for as long as the \
          slowest to be in force took so far, up to 10 s.",
     ),
     KeyDef::new(
@@ -189,7 +231,8 @@ impl From<FileVm> for VmSpec {
             cpus: file.cpus.or(by_topology).unwrap_or(usual_cpus),
             memory_bytes: file.memory.map_or(2 << 30, |m| m.0),
             root: file.root.unwrap_or_else(|| "host".to_owned()),
-            reset: file.reset,
+            reset: file.reset.reset,
+            snapshot: file.reset.snapshot,
             accel: file.accel,
             topology,
             capacities: file.capacities,

@@ -38,6 +38,7 @@ mod qmp;
 mod saved_state;
 pub mod scripted;
 mod shared_files;
+pub mod snapshot;
 mod spec;
 mod sys;
 mod unpack;
@@ -100,6 +101,7 @@ pub struct Vm {
     facts: BTreeMap<String, String>,
     /// Boots that had to be tried again.
     died: u32,
+    snapshot: snapshot::Named,
 }
 
 impl Vm {
@@ -118,6 +120,7 @@ impl Vm {
             confined: None,
             facts: BTreeMap::new(),
             died: 0,
+            snapshot: snapshot::Named::default(),
         }
     }
 
@@ -334,7 +337,7 @@ impl Vm {
             },
             shared: PathBuf::from("/"),
             forwards: self.spec.forwards.clone(),
-            forwards_later: !self.forwards.ports().is_empty(),
+            forwards_later: self.snapshot.has_network || !self.forwards.ports().is_empty(),
             incoming: None,
             virtual_time: None,
             device_tree: None,
@@ -477,6 +480,9 @@ impl Vm {
             problems = self.check_kernels(experiment);
         }
         if problems.is_empty() {
+            problems = self.check_snapshot(experiment);
+        }
+        if problems.is_empty() {
             problems = self.check_what_is_named();
         }
         problems
@@ -510,7 +516,10 @@ impl Vm {
             true => Reset::Trial,
             false => self.spec.reset,
         };
-        warnings.push(warning::starts_from(reset, machine));
+        warnings.push(match &self.spec.snapshot {
+            Some(name) => warning::goes_on_from(name, self.recall_snapshot()),
+            None => warning::starts_from(reset, machine),
+        });
         warnings
     }
 

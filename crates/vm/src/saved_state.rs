@@ -79,11 +79,18 @@ pub(crate) fn write(monitor: &mut Monitor, mut file: File) -> std::io::Result<()
     monitor.give_file("memory", writer.into())?;
     let written = std::thread::spawn(move || doors::read::copy_within(reader, &mut file, u64::MAX));
     monitor.run("migrate", json!({ "uri": "fd:memory" }))?;
-    wait_until_saved(monitor)?;
+    let saved = wait_until_saved(monitor);
+    if saved
+        .as_ref()
+        .is_err_and(|e| e.kind() == std::io::ErrorKind::TimedOut)
+    {
+        return saved;
+    }
+    // A disk that is full ends the stream, and QEMU knows only of that.
     written
         .join()
         .unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))?;
-    Ok(())
+    saved
 }
 
 fn wait_until_saved(monitor: &mut Monitor) -> std::io::Result<()> {

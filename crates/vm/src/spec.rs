@@ -36,6 +36,9 @@ pub struct VmSpec {
     pub root: String,
     /// Times at which the guest is booted anew.
     pub reset: Reset,
+    /// Name of the snapshot that guests go on from, or that a run saves them as; `None`: it is not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
     /// `None`: try KVM, fall back to TCG.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accel: Option<String>,
@@ -93,6 +96,7 @@ impl VmSpec {
             memory_bytes,
             root: "host".to_owned(),
             reset: Reset::None,
+            snapshot: None,
             accel: None,
             topology: None,
             capacities: None,
@@ -164,6 +168,12 @@ impl VmSpec {
             let what = "QEMU cannot save a guest whose root is this machine's files";
             let remedy = "root = \"image:PATH\"; `schedlab image build` makes an image";
             return Err(Invalid::new("reset", what).with_remedy(remedy));
+        }
+        if let Some(name) = &self.snapshot
+            && let Err(crate::VmError::Unmet(problem)) = crate::manage::check_name("snapshot", name)
+        {
+            let what = format!("{}: {}", problem.object, problem.what);
+            return Err(Invalid::new("reset", what).with_remedy(problem.remedy));
         }
         match self
             .host_cpus
@@ -282,6 +292,9 @@ impl VmSpec {
             self.cpus,
             self.root
         );
+        if let Some(name) = &self.snapshot {
+            text += &format!(", snapshot {name}");
+        }
         if let Some(append) = &self.append {
             text += &format!(", kernel command line: {append}");
         }

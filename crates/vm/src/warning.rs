@@ -1,6 +1,7 @@
 //! Warnings that the results of every guest carry: how its CPUs are made, and what its trials start from.
 
 use crate::qemu;
+use crate::snapshot::Snapshot;
 use model::{Reset, Severity, Warning};
 
 /// The note on what each trial starts from, on a machine that is called so. Trials from one snapshot
@@ -46,6 +47,31 @@ pub fn starts_from(reset: Reset, machine: &str) -> Warning {
         severity: Severity::Note,
         what,
         remedy: remedy.to_owned(),
+    }
+}
+
+/// The note on the snapshot that each trial goes on from, which is there or is still to be made.
+pub fn goes_on_from(name: &str, found: Option<&Snapshot>) -> Warning {
+    let what = match found {
+        Some(found) => {
+            let by = match found.done {
+                Some(_) => "a run made",
+                None => "was made by hand",
+            };
+            let words = found.in_words();
+            format!(
+                "all trials go on from the {words}, which {by}, so a verdict is about the state in it"
+            )
+        }
+        None => format!(
+            "there is no snapshot {name} yet: the run saves it when its services have answered one whole \
+             load, and all trials of this run and of later ones go on from it"
+        ),
+    };
+    Warning {
+        severity: Severity::Note,
+        what,
+        remedy: "reset = \"block-snapshot\" starts the services anew for each block".to_owned(),
     }
 }
 

@@ -9,8 +9,9 @@ use crate::{
 };
 use ::vm::boot::Guest;
 use ::vm::failure::io;
+use ::vm::snapshot::Done;
 use ::vm::{NAME, Options, Saved, Vm, VmError, VmSpec, keys};
-use model::{Experiment, Fact, Invalid, Problem, TargetSpec, Warning};
+use model::{Calibration, Experiment, Fact, Invalid, Problem, TargetSpec, Warning};
 use session::VmSession;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -113,6 +114,10 @@ impl Target for Vm {
             let machine = self.prepare_scripted(boot.kernel.as_deref())?;
             return Ok(Box::new(VirtualSession::new(machine, build_id)));
         }
+        if let Some(guest) = self.go_on_from_name(true)? {
+            let fact = self.recall_snapshot().map(session::fact_of_named);
+            return session_of(self, boot, guest, fact.into_iter().collect());
+        }
         let guest = self.boot(boot.kernel.as_deref(), true)?;
         tracing::debug!(
             "guest {} is ready after {:.1} s",
@@ -128,7 +133,20 @@ impl Target for Vm {
         session_of(self, boot, guest, vec![session::fact_of(saved)])
     }
 
+    fn keep_state(&mut self, saved: Saved, done: Done) -> Result<Option<Saved>, TargetError> {
+        Ok((!self.keep_saved(&saved, done)?).then_some(saved))
+    }
+
+    fn recall_calibrations(&self) -> Option<BTreeMap<String, Calibration>> {
+        let snapshot = self.recall_snapshot()?;
+        let done = snapshot.done.as_ref();
+        Some(done.map_or_else(BTreeMap::new, |done| done.calibrations.clone()))
+    }
+
     fn opening_step(&self, boot: &Boot) -> String {
+        if let Some(snapshot) = self.recall_snapshot() {
+            return format!("putting the guest back to the snapshot {}", snapshot.name);
+        }
         let with = boot.kernel.as_ref().map(|kernel| format!(" with {kernel}"));
         let how = match (self.spec().is_virtual(), self.is_emulated()) {
             (true, _) => " in virtual time (some 20 s, for each trial again)",

@@ -13,6 +13,7 @@ use vm::forwards::Forwards;
 use vm::frame::{FrameKind, Ready};
 use vm::host::Watch;
 use vm::kernel::Kernel;
+use vm::snapshot::Snapshot;
 
 /// A guest that takes no bytes for this long is hung.
 const WRITE_LIMIT: Duration = Duration::from_secs(20);
@@ -101,6 +102,19 @@ pub fn fact_of(saved: &Saved) -> Fact {
     Fact::new(
         "guest goes on from",
         format!("a snapshot of {} bytes", saved.bytes),
+    )
+}
+
+/// The state under a name that a guest goes on from. What has this hash was proven to be there just before, with the kernel and
+/// the image that it was saved with.
+pub fn fact_of_named(snapshot: &Snapshot) -> Fact {
+    let found = format!("the {}", snapshot.in_words());
+    let parts =
+        ["kernel", "image"].map(|part| snapshot.parts.get(part).cloned().unwrap_or_default());
+    let [kernel, image] = parts;
+    Fact::new(
+        "guest goes on from",
+        format!("{found}, kernel {kernel}, image {image}"),
     )
 }
 

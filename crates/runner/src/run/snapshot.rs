@@ -7,7 +7,7 @@ use super::Run;
 use crate::connection::Connection;
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
-use machines::Boot;
+use machines::{Boot, Done};
 use model::{Arm, PlannedTrial, Reset, TrialSpec, TrialState, Workload};
 
 impl Run<'_> {
@@ -24,13 +24,18 @@ impl Run<'_> {
             // A state is as large as the memory of the guest.
             self.saved.retain(|_, (block, _)| *block == place.block);
         }
-        if !self.saved.contains_key(&key)
+        let is_kept = self.target.recall_calibrations().is_some();
+        if !is_kept
+            && !self.saved.contains_key(&key)
             && let Some(end) = self.save(place, &key)?
         {
             return Ok(Some(end));
         }
         let Some((_, saved)) = self.saved.get(&key) else {
-            return Ok(None);
+            return match self.target.recall_calibrations().is_some() {
+                true => self.go_on_from_name(&key),
+                false => Ok(None),
+            };
         };
         // The old one first: two must never share the machine.
         self.connection = None;
@@ -40,6 +45,53 @@ impl Run<'_> {
         self.connection = Some(Connection::go_on(self.target, &key.0, saved)?);
         self.in_use = None;
         Ok(None)
+    }
+
+    /// A machine that goes on from the state that the target keeps under a name.
+    fn go_on_from_name(&mut self, key: &(Boot, usize)) -> Result<Option<TrialEnd>, RunError> {
+        let known = &self.calibrations;
+        let mut cells = self.plan.cells.iter();
+        let is_calibrated =
+            !cells.any(|cell| cell.workload == key.1 && !known.contains_key(&cell.name));
+        if !is_calibrated {
+            // Nothing that a calibration leaves is there in a trial.
+            self.open(&key.0, 0)?;
+            if !self.calibrate_workload(key.1)? {
+                return Ok(Some(TrialEnd::Interrupted));
+            }
+        }
+        self.open(&key.0, 0)?;
+        self.in_use = None;
+        Ok(None)
+    }
+
+    /// Takes over the values that were found before the machine was saved: another calibration would end the
+    /// services that are in it.
+    pub(super) fn take_calibrations(&mut self) -> Result<(), RunError> {
+        let Some(found) = self.target.recall_calibrations() else {
+            return Ok(());
+        };
+        for cell in &self.plan.cells {
+            if let Some(found) = found.get(&cell.name) {
+                let known = self.calibrations.entry(cell.name.clone());
+                known.or_insert_with(|| found.clone());
+            }
+        }
+        Ok(self.writer.write_calibrations(&self.calibrations)?)
+    }
+
+    /// Calibrates all cells of a workload, on a machine that is not warm yet; false when interrupted.
+    fn calibrate_workload(&mut self, workload: usize) -> Result<bool, RunError> {
+        let cells = self.plan.cells.iter().enumerate();
+        let cells: Vec<usize> = cells
+            .filter_map(|(at, cell)| (cell.workload == workload).then_some(at))
+            .collect();
+        for cell in cells {
+            if self.find_calibration(cell)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Starts the services of a workload, lets them answer the load of this place, and saves the
@@ -52,15 +104,8 @@ impl Run<'_> {
         if self.in_use.as_ref() != Some(&(key.0.clone(), 0)) || self.connection.is_none() {
             self.open(&key.0, 0)?;
         }
-        // Another cell of the workload is not calibrated on a machine that is warm.
-        let cells = self.plan.cells.iter().enumerate();
-        let cells: Vec<usize> = cells
-            .filter_map(|(at, cell)| (cell.workload == key.1).then_some(at))
-            .collect();
-        for cell in cells {
-            if self.find_calibration(cell)?.is_none() {
-                return Ok(Some(TrialEnd::Interrupted));
-            }
+        if !self.calibrate_workload(key.1)? {
+            return Ok(Some(TrialEnd::Interrupted));
         }
         let Some(spec) = self.spec(place)? else {
             return Ok(Some(TrialEnd::Interrupted));
@@ -95,8 +140,10 @@ impl Run<'_> {
             step: "saving the guest",
         });
         if let Some(connection) = self.connection.take() {
+            let done = Done::new(&self.build, self.experiment, self.calibrations.clone());
+            let saved = self.target.keep_state(connection.save_machine()?, done)?;
             self.saved
-                .insert(key.clone(), (place.block, connection.save_machine()?));
+                .extend(saved.map(|saved| (key.clone(), (place.block, saved))));
         }
         Ok(None)
     }

@@ -1,8 +1,9 @@
 //! Trials that go on from a snapshot.
 
 use crate::place::{Place, experiment, took, wobble};
-use machines::fake::FakeTarget;
+use machines::fake::{FakeTarget, Kept};
 use model::{Experiment, Reset, TrialSpec};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// All trials of two arms in three blocks, and those before a snapshot, as the agents were told. An arm
@@ -11,7 +12,11 @@ fn told(reset: Reset, arms: [&str; 2]) -> Vec<TrialSpec> {
     told_of(reset, experiment(&arms))
 }
 
-fn told_of(reset: Reset, mut experiment: Experiment) -> Vec<TrialSpec> {
+fn told_of(reset: Reset, experiment: Experiment) -> Vec<TrialSpec> {
+    told_with(reset, experiment, None)
+}
+
+fn told_with(reset: Reset, mut experiment: Experiment, kept: Option<Kept>) -> Vec<TrialSpec> {
     (experiment.stop.min_blocks, experiment.stop.max_blocks) = (3, 3);
     let place = Place::new(experiment);
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -24,6 +29,7 @@ fn told_of(reset: Reset, mut experiment: Experiment) -> Vec<TrialSpec> {
     };
     let mut target = FakeTarget::new(story);
     target.can.reset = reset;
+    target.kept = kept;
     target.applied_ns = |arm| if arm == "slow" { 60_000_000_000 } else { 0 };
     assert_eq!(place.run(target).len(), 6);
     seen.lock().unwrap().clone()
@@ -84,4 +90,34 @@ fn the_load_before_a_snapshot_has_a_warm_up_of_its_own() {
         assert_eq!(spec.workload.warmup_ns, usual_ns + longer_ns);
         assert_eq!(spec.workload.time_limit_ns, limit_ns + longer_ns);
     }
+}
+
+#[test]
+fn a_state_under_a_name_is_made_by_the_first_run_and_taken_with_its_calibrations_by_the_second() {
+    let kept = Kept::default();
+    let night = || {
+        let experiment = experiment(&["default", "nice"]);
+        told_with(Reset::Snapshot, experiment, Some(kept.clone()))
+    };
+    let first = night();
+    let stays = |specs: &[TrialSpec]| specs.iter().filter(|spec| spec.stays).count();
+    assert_eq!((stays(&first), first.len()), (1, 7));
+    let cell = kept.lock().unwrap().clone().expect("a state");
+    let (name, mut calibration) = cell.into_iter().next().expect("a calibration");
+    // No calibration of the second night would find this.
+    calibration.values.insert("turn".to_owned(), 4711);
+    *kept.lock().unwrap() = Some([(name, calibration.clone())].into());
+    let second = night();
+    assert_eq!((stays(&second), second.len()), (0, 6));
+    assert!(second.iter().all(|spec| spec.calibration == calibration));
+}
+
+#[test]
+fn a_state_that_was_made_by_hand_is_calibrated_once_and_never_made() {
+    let kept: Kept = Arc::new(Mutex::new(Some(BTreeMap::new())));
+    let experiment = experiment(&["default", "nice"]);
+    let told = told_with(Reset::Snapshot, experiment, Some(kept));
+    assert!(told.iter().all(|spec| !spec.stays));
+    let turns = told.iter().map(|spec| spec.calibration.values["turn"]);
+    assert_eq!(turns.collect::<Vec<_>>(), [1; 6]);
 }

@@ -54,7 +54,12 @@ fn words(args: &DoctorArgs) -> Vec<&'static str> {
 }
 
 fn look() -> Vec<Finding> {
-    preflight::check_machine(&Machine::watch(Path::new("/"), WATCH))
+    let mut findings = preflight::check_machine(&Machine::watch(Path::new("/"), WATCH));
+    findings.extend(super::snapshot::check_snapshots().map(|check| Finding {
+        check,
+        fix: Vec::new(),
+    }));
+    findings
 }
 
 fn change(findings: &[Finding]) -> Result<Vec<Fixed>, CliError> {

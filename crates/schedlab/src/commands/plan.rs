@@ -1,5 +1,6 @@
 //! `schedlab plan`: the blocks and how long they take.
 
+use super::snapshot::describe_named;
 use crate::args::PlanArgs;
 use crate::exit::CliError;
 use crate::output::{self, Plain, say};
@@ -43,6 +44,9 @@ fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
             cell.name,
             one_line(&load::summary(workload))
         );
+    }
+    if let Some(snapshot) = describe_named(experiment) {
+        say!("  {}", one_line(&snapshot));
     }
     print_searches(experiment);
     for trial in plan.trials.iter().take_while(|t| t.block <= blocks) {

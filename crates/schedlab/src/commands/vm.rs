@@ -192,7 +192,6 @@ fn request(args: &StartArgs) -> Result<StartRequest, CliError> {
             ..VmSpec::new(&args.kernel, cpus, memory_bytes)
         },
         options: targets::vm_options()?,
-        snapshot: None,
     })
 }
 

@@ -1,10 +1,10 @@
 //! Work of init while the guest lives: one thread reads the control port, the main thread reaps
 //! children and hands their status to whom it belongs.
 
-use super::super::frame::{Exec, Exit, Frame, FrameKind, Setup};
+use super::super::frame::{AGENT_PORT, Exec, Exit, Frame, FrameKind, Setup};
 use super::children::{Children, Host, base_command, lock};
 use super::command::{self, Running};
-use super::{Failure, at, log, power_off};
+use super::{Failure, at, log, port, power_off};
 use rustix::process::WaitStatus;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -104,6 +104,7 @@ impl Server {
         match frame.kind {
             FrameKind::PowerOff => power_off(),
             FrameKind::Exec => self.exec(&frame),
+            FrameKind::Agent => self.start_agent(&frame),
             FrameKind::InputEnd => {
                 if let Some(running) = self.running.get_mut(&frame.channel) {
                     running.close_input();
@@ -121,6 +122,20 @@ impl Server {
             }
         }
         self.running.retain(|_, running| !running.has_ended());
+    }
+
+    fn start_agent(&self, frame: &Frame) {
+        let args = frame.parse::<Vec<String>>();
+        let started = args
+            .map_err(at("read the agent's arguments"))
+            .and_then(|args| {
+                let port = port::open(AGENT_PORT)?;
+                start_agent(&self.children, &self.setup, &args, port, self.host.clone())
+            });
+        if let Err(Failure(why)) = started {
+            log(&why);
+            power_off();
+        }
     }
 
     fn exec(&mut self, frame: &Frame) {

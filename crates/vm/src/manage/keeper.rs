@@ -2,7 +2,6 @@
 //! ends with it.
 
 use super::place::{Claim, Place};
-use super::snapshot::{self, Snapshot};
 use super::{Answer, StartRequest, Status};
 use crate::boot::Guest;
 use crate::check;
@@ -10,18 +9,19 @@ use crate::failure::{io, unmet_error};
 use crate::frame::{Exec, Frame, FrameKind, Ready};
 use crate::link::{Link, Output};
 use crate::machine::Machine;
-use crate::{Vm, VmError, image_path};
+use crate::saved_state;
+use crate::{Vm, VmError};
 use doors::written;
 use rustix::process::{Signal, set_parent_process_death_signal};
-use std::collections::BTreeMap;
+use serde_json::json;
 use std::fs;
 use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 /// Time between two looks at whether the guest is still there.
 const LOOK: Duration = Duration::from_millis(250);
@@ -56,10 +56,12 @@ struct Keeper {
 #[derive(Clone)]
 struct Desk {
     request: StartRequest,
-    release: String,
-    facts: BTreeMap<String, String>,
+    vm: Arc<Mutex<Vm>>,
+    ready: Ready,
     machine: Arc<Machine>,
     link: Link,
+    /// Stream of the agent of a guest that a run saved. The guest would end with it.
+    _agent: Arc<UnixStream>,
     stop: Sender<()>,
 }
 
@@ -77,38 +79,36 @@ fn prepare() -> Result<(Keeper, Receiver<()>), VmError> {
         return Err(VmError::Unmet(problem));
     }
     let claim = Place::for_guest(&request.name)?.claim(&request.name)?;
-    let (guest, facts) = start(&request, vm)?;
+    let (guest, vm) = start(&request, vm)?;
     let (stop, stopped) = channel();
     let desk = Desk {
         request,
-        release: guest.ready.release,
-        facts,
+        vm: Arc::new(Mutex::new(vm)),
+        ready: guest.ready,
         machine: Arc::new(guest.machine),
         link: guest.link,
+        _agent: Arc::new(guest.agent),
         stop,
     };
     Ok((open(claim, desk)?, stopped))
 }
 
 /// Boot the guest, or continue the snapshot that is asked for.
-fn start(request: &StartRequest, mut vm: Vm) -> Result<(Guest, BTreeMap<String, String>), VmError> {
-    let Some(name) = &request.snapshot else {
-        let guest = vm.boot(None, false)?;
-        warn(&vm);
-        return Ok((guest, vm.facts()));
+fn start(request: &StartRequest, mut vm: Vm) -> Result<(Guest, Vm), VmError> {
+    let guest = match vm.go_on_from_name(false)? {
+        Some(guest) => guest,
+        None if request.spec.snapshot.is_some() => {
+            let what = "its snapshot was removed just now";
+            return Err(unmet_error(
+                "the guest",
+                what,
+                "see `schedlab vm snapshot list`",
+            ));
+        }
+        None => vm.boot(None, false)?,
     };
-    let saved = snapshot::load(name)?;
-    let ready = Ready {
-        release: saved.release,
-        version: String::new(),
-        build_id: None,
-        uptime_ns: 0,
-    };
-    let guest = vm.resume(None, snapshot::memory_path(name)?, ready)?;
     warn(&vm);
-    let mut facts = saved.facts;
-    facts.insert("vm.snapshot".to_owned(), name.clone());
-    Ok((guest, facts))
+    Ok((guest, vm))
 }
 
 fn warn(vm: &Vm) {
@@ -123,8 +123,10 @@ fn open(claim: Claim, desk: Desk) -> Result<Keeper, VmError> {
     let status = Status {
         name: desk.request.name.clone(),
         pid: std::process::id(),
-        started_unix_s: snapshot::now_unix_s(),
-        facts: desk.facts.clone(),
+        started_unix_s: SystemTime::UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |time| time.as_secs()),
+        facts: desk.vm().facts(),
     };
     let json = serde_json::to_vec(&status).map_err(|e| VmError::Garbled(e.to_string()))?;
     written::write_file(&place.status_file(), json).map_err(io("write", &place.status_file()))?;
@@ -200,45 +202,28 @@ impl Desk {
         answer.write(client)
     }
 
-    /// The request with everything in it that could mean something else by then: a
-    /// suite has another kernel, and a path is read from another directory.
-    fn exact_request(&self) -> StartRequest {
-        let mut request = self.request.clone();
-        request.snapshot = None;
-        let spec = &mut request.spec;
-        spec.accel = self.facts.get("vm.accel").cloned();
-        if let Some(origin) = self.facts.get("vm.kernel_origin") {
-            spec.kernel = match origin.split_once('_') {
-                Some((package, _)) if spec.kernel.starts_with("debian:") => {
-                    format!("debian:{package}")
-                }
-                _ => origin.clone(),
-            };
-        }
-        let image = image_path(&spec.root).and_then(|image| fs::canonicalize(image).ok());
-        if let Some(image) = image {
-            spec.root = format!("image:{}", image.display());
-        }
-        request
+    fn vm(&self) -> MutexGuard<'_, Vm> {
+        self.vm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A frame that is half sent would be lost in the copy, so no command may run.
+    /// Stops the guest, saves it, and lets it go on. A frame that is half sent would be lost in the
+    /// copy, so no command may run.
     fn save(&self, name: &str) -> Result<(), VmError> {
         if self.link.is_busy() {
             let remedy = "end the command first";
             return Err(unmet_error("the guest", "a command runs in it", remedy));
         }
-        let snapshot = Snapshot {
-            name: name.to_owned(),
-            request: self.exact_request(),
-            release: self.release.clone(),
-            facts: self.facts.clone(),
-            created_unix_s: snapshot::now_unix_s(),
-            bytes: 0,
-        };
+        let mut vm = self.vm();
+        // The agent of a run is still in it, with all that it had started.
+        let done = vm.recall_snapshot().and_then(|from| from.done.clone());
+        let snapshot = vm.describe_guest(name, &self.request.name, &self.ready, done)?;
         let monitor = self.machine.monitor();
         let mut monitor = monitor.map_err(io("talk to", Path::new("QEMU's monitor")))?;
-        snapshot::save(snapshot, &mut monitor)
+        snapshot.store(&vm.snapshots(), |file| {
+            let written = saved_state::write(&mut monitor, file);
+            let resumed = monitor.run("cont", json!({}));
+            written.and(resumed.map(drop))
+        })
     }
 }
 

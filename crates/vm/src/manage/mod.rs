@@ -39,13 +39,10 @@ const STOP_LIMIT: Duration = Duration::from_secs(15);
 pub struct StartRequest {
     /// Name of the guest, unique among those of the user: letters, digits, `-` and `_`.
     pub name: String,
-    /// Description of the machine.
+    /// Description of the machine, with the snapshot that it goes on from.
     pub spec: VmSpec,
     /// Program, directories and environment of the guest.
     pub options: Options,
-    /// Continue this snapshot instead of booting.
-    #[serde(default)]
-    pub snapshot: Option<String>,
 }
 
 /// A guest that runs in the background.
@@ -179,7 +176,7 @@ fn command(verb: &str, guest: &str) -> String {
 }
 
 /// Names become directories.
-fn check_name(kind: &str, name: &str) -> Result<(), VmError> {
+pub(crate) fn check_name(kind: &str, name: &str) -> Result<(), VmError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !name.is_empty() && !name.starts_with('.') && name.chars().all(plain) {
         return Ok(());

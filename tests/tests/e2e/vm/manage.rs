@@ -1,8 +1,12 @@
 //! Guests in the background: snapshots, images, ports.
 
-use super::guests::image;
+use super::guests::{KERNEL, fact, image, trials};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::{Duration, Instant};
 use tests::{Bench, beside_others, expect_code, no_guests, stderr, stdout};
@@ -88,10 +92,92 @@ fn a_snapshot_goes_on_where_it_was_taken() {
 
     lab.said(&["snapshot", "restore", saved, "--name", "two"]);
     assert_eq!(lab.sh("two", "cat /note"), "before\n");
-    lab.said(&["snapshot", "delete", saved]);
+    lab.said(&["stop", "--name", "one"]);
+    a_keeper_that_is_killed_while_it_saves_leaves_no_half(&lab);
+    trials_go_on_from_what_was_saved_by_hand(&lab);
+
+    // One byte of the memory, with the size and the time that it had.
+    let memory = PathBuf::from(ours[0]["path"].as_str().expect("a path")).join("memory");
+    let file = File::options().write(true).open(&memory).expect("there");
+    let time = file.metadata().and_then(|found| found.modified());
+    file.write_at(b"!", 1 << 20).expect("written");
+    file.set_modified(time.expect("a time")).expect("set");
+    let changed = lab.vm(&["snapshot", "restore", saved]);
+    expect_code(&changed, 3);
+    let said = stderr(&changed);
+    assert!(said.contains("its memory was saved as"), "{said}");
+    assert!(said.contains("schedlab vm snapshot delete"), "{said}");
+
+    lab.said(&["snapshot", "remove", saved]);
     let gone = lab.vm(&["snapshot", "restore", saved]);
     expect_code(&gone, 3);
     assert!(stderr(&gone).contains("no such snapshot"));
+}
+
+/// The keeper of the guest two is killed as soon as it writes.
+fn a_keeper_that_is_killed_while_it_saves_leaves_no_half(lab: &Background) {
+    let listed = || -> Vec<serde_json::Value> {
+        serde_json::from_str(&lab.said(&["snapshot", "list", "--format", "json"])).expect("JSON")
+    };
+    let status = lab.said(&["status", "--format", "json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    let keeper = status[0]["pid"]
+        .as_i64()
+        .and_then(|pid| i32::try_from(pid).ok());
+    let keeper = keeper.and_then(Pid::from_raw).expect("a process");
+    let half = format!("{}-half", lab.snapshot);
+    let path = listed()[0]["path"].as_str().map(PathBuf::from);
+    let directory = path
+        .and_then(|path| Some(path.parent()?.to_owned()))
+        .expect("a path");
+    let before = entries(&directory);
+    std::thread::scope(|threads| {
+        let create = threads.spawn(|| lab.vm(&["snapshot", "create", &half, "--name", "two"]));
+        while entries(&directory) == before && !create.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        kill_process(keeper, Signal::KILL).expect("it runs");
+    });
+    for snapshot in listed() {
+        assert!(snapshot["problem"].is_null(), "{snapshot}");
+    }
+    lab.vm(&["snapshot", "delete", &half]);
+}
+
+fn entries(directory: &Path) -> usize {
+    std::fs::read_dir(directory).map_or(0, Iterator::count)
+}
+
+/// A trial in the guest that was saved by hand, which had no agent, and refusals of other guests.
+fn trials_go_on_from_what_was_saved_by_hand(lab: &Background) {
+    let text = format!(
+        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"512M\"\nroot = \"image:image.squashfs\"\n\
+         reset = {{ snapshot = \"{}\" }}\n[[arm]]\nname = \"default\"\n[[workload]]\nkind = \"command\"\n\
+         command = [\"/bin/busybox\", \"cat\", \"/note\"]\n[stop]\nmin-blocks = 1\nmax-blocks = 1\n",
+        lab.snapshot
+    );
+    let other = text.replace("512M", "768M");
+    let other = lab
+        .bench
+        .run(&["check", &lab.bench.file("other.toml", &other)]);
+    expect_code(&other, 3);
+    let said = stderr(&other);
+    let expected = "its memory size is 536870912 bytes, not 805306368 bytes";
+    assert!(said.contains(expected), "{said}");
+    let file = lab.bench.file("by-hand.toml", &text);
+    let planned = stdout(&lab.bench.run(&["plan", &file]));
+    let expected = format!("goes on from the snapshot {} of one", lab.snapshot);
+    assert!(planned.contains(&expected), "{planned}");
+    expect_code(&lab.bench.run(&["run", &file, "-o", "out"]), 0);
+    let stored = &trials(lab.bench)[0];
+    assert!(stored.trial.is_ok(), "{:?}", stored.trial.result.state);
+    let text = std::fs::read_to_string(stored.dir.join("stdout.log")).expect("kept");
+    assert_eq!(text, "before\n");
+    let found = &fact(&stored.trial.result, "guest goes on from").found;
+    assert!(
+        found.starts_with(&format!("the snapshot {} (", lab.snapshot)),
+        "{found}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::guests::{KERNEL, fact, image, trials, trials_that_count};
 use std::collections::{BTreeMap, BTreeSet};
-use tests::{Bench, beside_others, expect_code, no_guests, stderr};
+use tests::{Bench, beside_others, expect_code, no_guests, stderr, stdout};
 
 /// The load leaves a line in the guest and prints how many there are, which process serves, and
 /// since which boot.
@@ -33,31 +33,44 @@ min-blocks = 1
 max-blocks = 2
 "#;
 
-/// Texts that the loads of each block printed, in two blocks of two trials that all went on from
-/// a snapshot. `None` where that cannot be tried here.
-fn said_in_blocks(reset: &str) -> Option<BTreeMap<u32, BTreeSet<String>>> {
-    if let Some(why) = no_guests() {
-        tests::skipped(why);
-        return None;
-    }
-    let _turn = beside_others();
+/// An image for the experiment; `None` where that cannot be tried here.
+fn bench_with_image() -> Option<Bench> {
     let bench = Bench::default();
-    if let Some(why) = image(&bench, &["busybox", "memcached"]) {
-        tests::skipped(why);
-        return None;
+    match no_guests()
+        .map(str::to_owned)
+        .or_else(|| image(&bench, &["busybox", "memcached"]))
+    {
+        None => Some(bench),
+        Some(why) => {
+            tests::skipped(why);
+            None
+        }
     }
+}
+
+/// Texts that the loads of each block printed, in blocks of two trials that all went on from
+/// a snapshot.
+fn said_in_blocks(bench: &Bench, reset: &str, blocks: usize) -> BTreeMap<u32, BTreeSet<String>> {
     let text = EXPERIMENT.replace("KERNEL", KERNEL);
+    let text = text.replace("max-blocks = 2", &format!("max-blocks = {blocks}"));
     let file = bench.file("snapshot.toml", &text.replace("\"snapshot\"", reset));
+    let _ = std::fs::remove_dir_all(bench.path("out"));
     let output = bench.run(&["run", &file, "-o", "out"]);
     expect_code(&output, 0);
-    let trials = trials_that_count(&bench);
-    assert_eq!(trials.len(), 4);
+    let trials = trials_that_count(bench);
+    assert_eq!(trials.len(), 2 * blocks);
     let mut said = BTreeMap::<u32, BTreeSet<String>>::new();
     for stored in &trials {
         let result = &stored.trial.result;
         assert!(stored.trial.is_ok(), "{:?}", result.state);
         let snapshot = fact(result, "guest goes on from");
-        assert!(snapshot.found.starts_with("a snapshot of"), "{snapshot:?}");
+        let is_named = reset.starts_with('{');
+        let begins = if is_named {
+            "the snapshot test-"
+        } else {
+            "a snapshot of"
+        };
+        assert!(snapshot.found.starts_with(begins), "{snapshot:?}");
         assert!(fact(result, "kernel").wanted.is_some());
         let text = std::fs::read_to_string(stored.dir.join("stdout.log")).expect("kept");
         assert!(
@@ -68,15 +81,46 @@ fn said_in_blocks(reset: &str) -> Option<BTreeMap<u32, BTreeSet<String>>> {
             .or_default()
             .insert(text);
     }
-    Some(said)
+    said
+}
+
+/// A snapshot that is gone after its test.
+struct Gone<'a>(&'a Bench, String);
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.0.run(&["vm", "snapshot", "delete", &self.1]);
+    }
 }
 
 #[test]
-fn every_trial_goes_on_from_the_same_services_after_the_same_load() {
-    let Some(said) = said_in_blocks("\"snapshot\"") else {
+fn the_trials_of_two_nights_go_on_from_the_same_services_after_the_same_load() {
+    let Some(bench) = bench_with_image() else {
         return;
     };
-    assert_eq!((said[&1].len(), &said[&1]), (1, &said[&2]), "{said:?}");
+    let _turn = beside_others();
+    let name = format!("test-night-{}", std::process::id());
+    let reset = format!("{{ snapshot = \"{name}\" }}");
+    let planned =
+        || stdout(&bench.run(&["plan", &bench.path("snapshot.toml").display().to_string()]));
+    let gone = Gone(&bench, name.clone());
+    let first = said_in_blocks(&bench, &reset, 1);
+    let second = said_in_blocks(&bench, &reset, 1);
+    assert_eq!((first[&1].len(), &first), (1, &second), "one boot");
+    let expected = format!("goes on from the snapshot {name} by a run for busybox");
+    assert!(planned().contains(&expected), "{}", planned());
+    // Services that answered another load are refused before anything is booted.
+    let text = std::fs::read_to_string(bench.path("snapshot.toml")).expect("written");
+    let other = bench.file("other.toml", &text.replace("echo here", "echo there"));
+    let refused = bench.run(&["run", &other, "-o", "other"]);
+    expect_code(&refused, 3);
+    let said = stderr(&refused);
+    assert!(
+        said.contains("answered a workload with another kind"),
+        "{said}"
+    );
+    drop(gone);
+    assert!(planned().contains(&format!("there is no snapshot {name} yet")));
 }
 
 /// A load on the controller that counts in the guest's memcached, and prints the count.
@@ -119,9 +163,11 @@ fn a_load_on_the_controller_finds_the_services_as_the_snapshot_has_them() {
 #[test]
 #[ignore = "two boots and two snapshots, in make test-long"]
 fn every_block_has_services_and_a_snapshot_of_its_own() {
-    let Some(said) = said_in_blocks("\"block-snapshot\"") else {
+    let Some(bench) = bench_with_image() else {
         return;
     };
+    let _turn = beside_others();
+    let said = said_in_blocks(&bench, "\"block-snapshot\"", 2);
     assert_eq!((said[&1].len(), said[&2].len()), (1, 1), "{said:?}");
     assert_ne!(said[&1], said[&2], "another boot for each block");
 }
