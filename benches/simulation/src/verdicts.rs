@@ -1,6 +1,6 @@
 //! Protocols beside each other: what each finds of a change, how often it calls one where none is, and its time.
 //!
-//! The time of a trial, a pair and a run is what they take on two CPUs (docs/statistics.md), with their starts.
+//! The time of a trial, a process of turns and a run is what they take on two CPUs (docs/statistics.md), with their starts.
 
 use crate::machine::{Arm, Machine, Noise};
 use crate::protocol::{ALPHA, Call, MAX_BLOCKS, Outcome, Protocol};
@@ -11,13 +11,17 @@ use stats::randomization::{Prior, Process, estimate_centre};
 use stats::t_test;
 
 const EFFECTS: [f64; 4] = [0.0, 0.01, 0.03, 0.10];
-/// Seconds of a block of two trials of 200 ms, of a pair of windows of 10 ms, and of a run of 3 s.
+/// Seconds of a block of two trials of 200 ms, of a pair of windows of 10 ms, of the start of their process, and of a
+/// run of 3 s.
 const BLOCK: f64 = 0.61;
-const PAIR: f64 = 0.025;
+const PAIR: f64 = 0.024;
+const START: f64 = 0.1;
 const RUN: f64 = 3.07;
-/// Pairs of a process, and processes at most: the time of most blocks.
-const PAIRS: usize = 40;
-const PROCESSES: u32 = 24;
+/// Pairs of the first process, and of any at most: the second has twice as many as the first, and so on.
+const FIRST_PAIRS: u32 = 14;
+const MOST_PAIRS: u32 = 83;
+/// Processes at most: the time of most blocks.
+const PROCESSES: u32 = 14;
 /// Pairs of runs of those who fix their number.
 const FIXED: u32 = 10;
 /// Comparisons of pairs take longer to simulate than those of blocks.
@@ -91,18 +95,24 @@ impl Way {
 /// Looks at the pairs after each process.
 fn compare_in_turns(windows: &mut Windows, effect: f64) -> (Call, f64) {
     let (mut coins, mut xs) = (Process::new(Prior::PAIRS), Vec::new());
-    for _ in 0..PROCESSES {
-        for _ in 0..PAIRS {
+    let seconds = |process: u32, pairs: usize| START * f64::from(process) + PAIR * pairs as f64;
+    for process in 1..=PROCESSES {
+        for _ in 0..pairs_of_process(process) {
             let x = windows.pair(effect);
             coins.push(x);
             xs.push(x);
         }
         if coins.ln_e() >= -ALPHA.ln() {
             let call = direction(estimate_centre(&xs).unwrap_or(0.0));
-            return (call, PAIR * xs.len() as f64);
+            return (call, seconds(process, xs.len()));
         }
     }
-    (Call::Nothing, PAIR * xs.len() as f64)
+    (Call::Nothing, seconds(PROCESSES, xs.len()))
+}
+
+/// Pairs of a process by its number, from 1 on (`schedule::plan_turns`).
+pub fn pairs_of_process(process: u32) -> u32 {
+    process.saturating_mul(FIRST_PAIRS).min(MOST_PAIRS)
 }
 
 fn compare_fixed_pairs(machine: &mut Machine) -> Call {
@@ -167,7 +177,7 @@ pub fn study(setup: &Setup) -> Table {
     let note = format!(
         "A fifth of the comparisons of the other tables. Pairs of windows of 10 ms scatter by 10 %, blocks of trials of 200 ms\n\
          by 5 %, those of runs of 3 s by 2 %, before drift and modes; windows drift by their autocorrelation. At most {MAX_BLOCKS}\n\
-         blocks, or {PROCESSES} processes of {PAIRS} pairs: 24 s either way. False: a difference of equal arms, or a gain that is\n\
+         blocks, or {PROCESSES} processes of {FIRST_PAIRS} to {MOST_PAIRS} pairs: 24 s either way. False: a difference of equal arms, or a gain that is\n\
          called a loss. *Same* is not counted."
     );
     let mut table = Table::new(
@@ -208,8 +218,7 @@ mod tests {
             assert_eq!(found.losses, 0, "{way:?}");
         }
         let in_turns = count(Way::InTurns, WORLDS[0], 0.10, &SETUP);
-        let least = PAIR * PAIRS as f64;
-        assert!(in_turns.seconds < 1.2 * least * f64::from(in_turns.series));
+        assert!(in_turns.seconds < 1.2 * f64::from(in_turns.series));
     }
 
     #[test]

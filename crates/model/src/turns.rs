@@ -172,6 +172,12 @@ impl Windows {
         self.void.iter().map(|void| void.window).collect()
     }
 
+    /// Time of the turns of this arm.
+    pub fn turns_ns(&self) -> u64 {
+        let turn_ns = self.washout_ns.saturating_add(self.window_ns);
+        turn_ns.saturating_mul(self.turns.len() as u64)
+    }
+
     /// Pairs whose window of this arm counts.
     pub fn counted_pairs(&self) -> BTreeSet<u32> {
         let void = self.void();

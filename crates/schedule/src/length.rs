@@ -1,5 +1,6 @@
 //! Length of blocks, and of what comes before the first, as far as the experiment tells.
 
+use crate::turns::process_ns;
 use model::{Experiment, Load, Plan, Reset, Server, Slo, Workload};
 use std::collections::BTreeSet;
 
@@ -69,8 +70,18 @@ pub fn between_trials(experiment: &Experiment, plan: &Plan) -> Between {
 }
 
 /// Nanoseconds of one block of all cells, with [`between_trials`]. Workloads without a duration count
-/// only what is around their trials.
+/// only what is around their trials. The first blocks may be shorter, where arms take turns.
 pub fn block_ns(experiment: &Experiment, plan: &Plan) -> u64 {
+    nth_block_ns(experiment, plan, u32::MAX)
+}
+
+/// Nanoseconds of so many blocks from the first on.
+pub(crate) fn first_blocks_ns(experiment: &Experiment, plan: &Plan, blocks: u32) -> u64 {
+    let each = (1..=blocks).map(|block| nth_block_ns(experiment, plan, block));
+    each.fold(0, u64::saturating_add)
+}
+
+fn nth_block_ns(experiment: &Experiment, plan: &Plan, block: u32) -> u64 {
     let attached = experiment.arms.iter().filter(|arm| arm.scheduler.is_some());
     let once_ns = match experiment.target.is_local() {
         true => ATTACH_NS,
@@ -87,9 +98,8 @@ pub fn block_ns(experiment: &Experiment, plan: &Plan) -> u64 {
         };
         if workload.in_place.is_some() {
             // One process for all arms.
-            let windows_ns = workload.duration_ns.saturating_mul(arms);
-            let process_ns = workload.warmup_ns.saturating_add(windows_ns);
-            return process_ns.saturating_add(around_ns);
+            let turns_ns = process_ns(experiment, workload, block);
+            return around_a_process_ns(experiment, workload).saturating_add(turns_ns);
         }
         let windows_ns = loads.saturating_mul(window_ns(workload));
         windows_ns.saturating_add(around_ns).saturating_mul(arms)
@@ -162,6 +172,11 @@ pub fn search_limit_ns(workload: &Workload, slo: &Slo) -> u64 {
         .time_limit_ns
         .saturating_add(loads_ns)
         .min(model::check::LONGEST_NS)
+}
+
+/// Time of a process in which arms take turns before and after these, as far as the experiment tells.
+pub(crate) fn around_a_process_ns(experiment: &Experiment, workload: &Workload) -> u64 {
+    around_a_trial_ns(experiment, workload).saturating_add(workload.warmup_ns)
 }
 
 fn around_a_trial_ns(experiment: &Experiment, workload: &Workload) -> u64 {

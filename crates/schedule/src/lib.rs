@@ -14,7 +14,7 @@ pub use length::{
 };
 pub use limits::check_quota;
 pub use order::{list_cells, machine_seed, plan_blocks, trial_seed};
-pub use turns::{pilot_turns, plan_turns};
+pub use turns::{pilot_turns, plan_turns, turns_ns};
 pub use warnings::{
     experiment_warnings, lasting_warnings, least_blocks, longest_time_ns, rounded_budget,
     short_budget,

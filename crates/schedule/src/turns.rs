@@ -1,20 +1,30 @@
 //! The order of turns inside one process: pairs of the baseline and another arm, each pair's
 //! order drawn by a fair coin.
+//!
+//! A run is looked at when a process has ended, so the first ones are short: an answer that is easy comes after the
+//! first second, and a process of its own draws memory layout and placement anew. If the start of each process takes
+//! `h`, and the answer needs `T` of turns, processes of a length `L` take `T + h·T/L` and about `L/2` that nobody
+//! needed. That is least with `L = √(2hT)`. So process `n` is `n` times as long as what is around it: after `n` of
+//! them `T` is about `h·n²/2`.
 
+use crate::length::around_a_process_ns;
 use crate::order::trial_seed;
 use model::check::MOST_WINDOWS;
-use model::{Experiment, InPlace, Plan, PlannedTrial, TakingTurns, Turn, Turns};
+use model::{Experiment, InPlace, Plan, PlannedTrial, Reset, TakingTurns, Turn, Turns, Workload};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use stats::randomization::{Prior, fewest_pairs};
 
 /// Sets the coins apart from what else is drawn from the seed of a trial.
 const COINS: u64 = 0x7475_726e;
 
+/// Processes are short in one block of so many at most, so that all blocks have at least nine tenths of the pairs
+/// that whole ones would have.
+const BLOCKS_FOR_A_SHORT_ONE: u32 = 5;
+
 /// Turns of these lengths in the process that a block of this cell is; `None` for an arm that is
 /// alone.
-///
-/// The process is measured for as long as the trials of all arms would be.
 pub fn plan_turns(
     experiment: &Experiment,
     plan: &Plan,
@@ -26,9 +36,44 @@ pub fn plan_turns(
     if arms < 2 {
         return None;
     }
-    let all_ns = workload.duration_ns.saturating_mul(arms as u64);
-    let rounds = rounds(lengths, all_ns, arms);
+    let rounds = rounds_of_block(experiment, workload, place.block, lengths);
     Some(drawn(experiment, plan, place, lengths, rounds))
+}
+
+/// Time of all turns of these lengths in the process that this block of a workload is.
+pub fn turns_ns(experiment: &Experiment, workload: &Workload, block: u32, lengths: InPlace) -> u64 {
+    let rounds = rounds_of_block(experiment, workload, block, lengths);
+    rounds.saturating_mul(round_ns(lengths, experiment.arms.len()))
+}
+
+/// Pairs of each arm in the process of a block: those of whole trials of all arms, or, in the first blocks, fewer,
+/// but enough for an answer.
+fn rounds_of_block(
+    experiment: &Experiment,
+    workload: &Workload,
+    block: u32,
+    lengths: InPlace,
+) -> u64 {
+    let arms = experiment.arms.len();
+    let whole = rounds(lengths, process_ns(experiment, workload, u32::MAX), arms);
+    let fewest = fewest_pairs(1.0 - experiment.stop.confidence, Prior::PAIRS);
+    let short = rounds(lengths, process_ns(experiment, workload, block), arms);
+    short.max(fewest.into()).min(whole)
+}
+
+/// Time for turns in the process of a block: that of whole trials of all arms, or less in the first blocks.
+pub(crate) fn process_ns(experiment: &Experiment, workload: &Workload, block: u32) -> u64 {
+    let whole_ns = workload
+        .duration_ns
+        .saturating_mul(experiment.arms.len() as u64);
+    let stop = &experiment.stop;
+    // A fixed number of blocks ends no sooner, and a machine that starts anew for a process takes longer than it.
+    if stop.min_blocks == stop.max_blocks || experiment.target.reset() != Reset::None {
+        return whole_ns;
+    }
+    let steps = (stop.max_blocks / BLOCKS_FOR_A_SHORT_ONE).max(1);
+    let step_ns = around_a_process_ns(experiment, workload).max(whole_ns / u64::from(steps));
+    whole_ns.min(step_ns.saturating_mul(block.into()))
 }
 
 /// Turns of a pilot: this many pairs of each arm with the baseline.
@@ -64,9 +109,14 @@ fn drawn(
 /// a place in the results.
 fn rounds(lengths: InPlace, all_ns: u64, arms: usize) -> u64 {
     let others = arms.saturating_sub(1).max(1) as u64;
-    let round_ns = lengths.turn_ns().saturating_mul(2 * others).max(1);
     let most = (MOST_WINDOWS as u64 / others).max(1);
-    (all_ns / round_ns).clamp(1, most)
+    (all_ns / round_ns(lengths, arms).max(1)).clamp(1, most)
+}
+
+/// Time of one pair of each arm with the baseline.
+fn round_ns(lengths: InPlace, arms: usize) -> u64 {
+    let others = arms.saturating_sub(1).max(1) as u64;
+    lengths.turn_ns().saturating_mul(2 * others)
 }
 
 /// Rounds, in each of which every other arm has one pair, in random order.

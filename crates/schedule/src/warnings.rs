@@ -1,6 +1,6 @@
 //! Warnings that an experiment gives reason for before its first trial.
 
-use crate::length::{block_ns, searches_ns};
+use crate::length::{block_ns, first_blocks_ns, searches_ns};
 use crate::limits;
 use model::{Experiment, Once, Plan, Severity, Warning, Workload, format_duration_ns};
 use stats::randomization::{Prior, fewest_pairs};
@@ -85,11 +85,12 @@ fn crowded(workload: &Workload, known: Option<u32>) -> Option<Warning> {
 /// ended its length is known, and the run says what that comes to.
 pub fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
     let budget = experiment.stop.budget_ns?;
-    let block = block_ns(experiment, plan).max(1);
+    let block = block_ns(experiment, plan);
     let least = least_blocks(experiment);
     let searches = searches_ns(experiment);
-    let held = budget.saturating_sub(searches) / block;
-    let needed = block.saturating_mul(least.into()).saturating_add(searches);
+    let needed_for = |blocks| first_blocks_ns(experiment, plan, blocks).saturating_add(searches);
+    let held = (1..least).take_while(|blocks| needed_for(*blocks) <= budget);
+    let (held, needed) = (held.count(), needed_for(least));
     let before = match searches {
         0 => String::new(),
         ns => format!(" after a search of about {}", format_duration_ns(ns)),

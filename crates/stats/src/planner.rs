@@ -86,7 +86,8 @@ pub fn processes_to_show_same(
         let all = processes.saturating_mul(pairs);
         let expected = Moments::from_mean_and_sd(all, 0.0, levels.within.sqrt());
         let off_centre = z * levels.standard_error(processes, pairs);
-        let more = crate::turns::half_width_between(levels, processes, confidence.alpha);
+        let share = 1.0 / f64::from(processes);
+        let more = crate::turns::half_width_between(levels, processes, share, confidence.alpha);
         safe_test::half_width(&expected, confidence.alpha)
             .is_some_and(|half| half + more + off_centre <= band)
     };

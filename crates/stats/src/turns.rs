@@ -192,16 +192,23 @@ impl<'a> View<'a> {
 fn between(processes: &[Vec<f64>], alpha: f64) -> f64 {
     let groups = processes.iter().map(Vec::as_slice);
     let groups: Vec<&[f64]> = groups.filter(|group| !group.is_empty()).collect();
+    let sizes = || groups.iter().map(|group| group.len() as f64);
+    let all: f64 = sizes().sum();
+    // Each pair counts alike, so that a long process counts for more than a short one.
+    let share = sizes().map(|size| (size / all).powi(2)).sum();
     let count = u32::try_from(groups.len()).unwrap_or(u32::MAX);
-    levels::split_variance(&groups).map_or(0.0, |levels| half_width_between(levels, count, alpha))
+    let levels = levels::split_variance(&groups);
+    levels.map_or(0.0, |levels| {
+        half_width_between(levels, count, share, alpha)
+    })
 }
 
-/// Half the width that so many processes add to the interval.
-pub(crate) fn half_width_between(levels: Levels, processes: u32, alpha: f64) -> f64 {
-    let count = f64::from(processes);
-    match StudentsT::new(0.0, 1.0, count - 1.0) {
+/// Half the width that so many processes add to the interval. `share` is the sum of the squares of the shares that they
+/// have in all pairs.
+pub(crate) fn half_width_between(levels: Levels, processes: u32, share: f64, alpha: f64) -> f64 {
+    match StudentsT::new(0.0, 1.0, f64::from(processes) - 1.0) {
         Ok(student) if levels.between > 0.0 => {
-            student.inverse_cdf(1.0 - alpha / 2.0) * (levels.between / count).sqrt()
+            student.inverse_cdf(1.0 - alpha / 2.0) * (levels.between * share).sqrt()
         }
         _ => 0.0,
     }
@@ -258,6 +265,21 @@ mod tests {
         };
         let (alike, apart) = (width(&[0.1, 0.1, 0.1]), width(&[0.05, 0.1, 0.15]));
         assert!(apart > 3.0 * alike, "{alike} and {apart}");
+    }
+
+    #[test]
+    fn a_process_with_most_of_the_pairs_has_most_of_the_luck() {
+        let mut normal = Normal::from_seed(5);
+        let mut process = |count: u32, mean: f64| -> Vec<f64> {
+            (0..count)
+                .map(|_| mean + 0.01 * normal.next_value())
+                .collect()
+        };
+        let even = [process(20, 0.0), process(20, 0.2), process(20, 0.1)];
+        let uneven = [process(4, 0.0), process(4, 0.2), process(52, 0.1)];
+        let ratio = between(&uneven, 0.05) / between(&even, 0.05);
+        // Processes seem to differ by half as much, and the long one has 0.87 of the pairs: √(0.55 · 0.76 / ⅓).
+        assert!((1.05..1.2).contains(&ratio), "{ratio}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::{Event, RunError};
-use model::{Severity, Warning, format_duration_ns};
+use model::{Severity, Warning, Windows, format_duration_ns};
 use std::time::Duration;
 
 /// First words of the warning that the budget ended the run.
@@ -33,41 +33,58 @@ fn about_ns(ns: u64) -> u64 {
 }
 
 /// Time that the blocks of a run took so far, and that each further one takes.
-#[derive(Clone, Copy)]
 struct BlockLengths {
     spent_ns: u64,
     blocks: u32,
-    next_ns: u64,
+    /// The next ones, as long as they are shorter than those after them, where arms take turns.
+    short_ns: Vec<u64>,
+    usual_ns: u64,
 }
 
 impl BlockLengths {
     /// Time of so many blocks in all.
-    fn of(self, blocks: u32) -> u64 {
-        let further = blocks.saturating_sub(self.blocks);
-        let further_ns = self.next_ns.saturating_mul(further.into());
-        self.spent_ns.saturating_add(further_ns)
+    fn of(&self, blocks: u32) -> u64 {
+        let further = blocks.saturating_sub(self.blocks) as usize;
+        let short = self.short_ns.iter().take(further);
+        let usual = further.saturating_sub(self.short_ns.len()) as u64;
+        short.fold(
+            self.spent_ns
+                .saturating_add(self.usual_ns.saturating_mul(usual)),
+            |sum, block| sum.saturating_add(*block),
+        )
+    }
+
+    fn next_ns(&self) -> u64 {
+        self.short_ns.first().copied().unwrap_or(self.usual_ns)
     }
 
     /// Budget that is advised for so many blocks: a tenth more, since blocks differ.
-    fn budget_for(self, blocks: u32) -> String {
+    fn budget_for(&self, blocks: u32) -> String {
         let ns = schedule::longest_time_ns(self.of(blocks));
         format_duration_ns(schedule::rounded_budget(ns))
     }
 
     /// Blocks that a budget has room for.
-    fn within(self, budget_ns: u64) -> u64 {
-        let further = budget_ns.saturating_sub(self.spent_ns) / self.next_ns.max(1);
-        u64::from(self.blocks).saturating_add(further)
+    fn within(&self, budget_ns: u64) -> u32 {
+        let of_short = |short: usize| self.of(self.blocks.saturating_add(in_u32(short)));
+        let short = (1..=self.short_ns.len()).take_while(|short| of_short(*short) <= budget_ns);
+        let short = short.count();
+        let usual = match short < self.short_ns.len() {
+            true => 0,
+            false => budget_ns.saturating_sub(of_short(short)) / self.usual_ns.max(1),
+        };
+        let further = in_u32(short).saturating_add(u32::try_from(usual).unwrap_or(u32::MAX));
+        self.blocks.saturating_add(further)
     }
 
     /// Says that a budget does not hold the least number of blocks; none where it does, stretched
     /// if need be, or where it holds no second block, which is said after the first trial.
-    fn too_few(self, budget_ns: u64, least: u32) -> Option<String> {
-        let holds_one = self.spent_ns.max(self.next_ns) > budget_ns;
+    fn too_few(&self, budget_ns: u64, least: u32) -> Option<String> {
+        let holds_one = self.spent_ns.max(self.next_ns()) > budget_ns;
         if holds_one || self.of(least) <= schedule::longest_time_ns(budget_ns) {
             return None;
         }
-        let [block, budget] = [about_ns(self.next_ns), budget_ns].map(format_duration_ns);
+        let [block, budget] = [about_ns(self.usual_ns), budget_ns].map(format_duration_ns);
         Some(format!(
             "a block takes about {block}, so the budget of {budget} holds {}, and {least} are the least \
              for an answer: `--budget {}` has room for them",
@@ -75,6 +92,10 @@ impl BlockLengths {
             self.budget_for(least)
         ))
     }
+}
+
+fn in_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Time of blocks over that of their trials, at least 1. The first block has what is done once, such as the boot of
@@ -107,7 +128,7 @@ impl Run<'_> {
         let warning = Warning {
             severity,
             what: format!("{BUDGET_ENDED} {budget} ended the run after {of} blocks."),
-            remedy: self.how_to_extend(self.block_lengths()),
+            remedy: self.how_to_extend(&self.block_lengths()),
         };
         Ok(self.writer.add_warnings(vec![warning])?)
     }
@@ -130,11 +151,7 @@ impl Run<'_> {
         if block <= budget {
             return;
         }
-        let lengths = BlockLengths {
-            spent_ns: block,
-            blocks: 1,
-            next_ns: block,
-        };
+        let lengths = self.lengths_after(block, 1);
         let least = schedule::least_blocks(self.experiment);
         let [trial, block] = [trial, block].map(|ns| format_duration_ns(about_ns(ns)));
         let budget = format_duration_ns(budget);
@@ -165,7 +182,7 @@ impl Run<'_> {
 
     /// The command that gives a run room for its least number of blocks, for those that are likely to decide
     /// what is open, or, where that is not known, for as many again.
-    fn how_to_extend(&self, lengths: BlockLengths) -> String {
+    fn how_to_extend(&self, lengths: &BlockLengths) -> String {
         let least = schedule::least_blocks(self.experiment);
         let open = self.open_comparisons.iter();
         let open = open.filter(|open| !self.is_set_aside(&open.cell));
@@ -191,12 +208,20 @@ impl Run<'_> {
     }
 
     fn block_lengths(&self) -> BlockLengths {
-        let (spent_ns, blocks) = (model::whole_nanos(self.elapsed()), self.blocks());
+        self.lengths_after(model::whole_nanos(self.elapsed()), self.blocks())
+    }
+
+    /// Lengths where so many blocks took so long.
+    fn lengths_after(&self, spent_ns: u64, blocks: u32) -> BlockLengths {
         let mean_ns = spent_ns / u64::from(blocks.max(1));
+        let usual_ns = self.block_ns(u32::MAX).unwrap_or(mean_ns);
+        let further = blocks.saturating_add(1)..=self.experiment.stop.max_blocks;
+        let further = further.map_while(|block| self.block_ns(block));
         BlockLengths {
             spent_ns,
             blocks,
-            next_ns: self.block_ns().unwrap_or(mean_ns),
+            short_ns: further.take_while(|ns| *ns < usual_ns).collect(),
+            usual_ns,
         }
     }
 
@@ -206,8 +231,10 @@ impl Run<'_> {
 
     /// At most: to the last block, or to the end of the budget.
     pub(super) fn time_left(&self, block: u32) -> Option<u64> {
-        let blocks = u64::from(self.experiment.stop.max_blocks.saturating_sub(block));
-        let by_blocks = self.block_ns().map(|ns| ns.saturating_mul(blocks));
+        let by_blocks = self.block_ns(block).map(|_| {
+            let lengths = self.lengths_after(0, block);
+            lengths.of(self.experiment.stop.max_blocks)
+        });
         let by_budget = self
             .end_of_budget()
             .map(|end| end.saturating_sub(model::whole_nanos(self.elapsed())));
@@ -217,17 +244,17 @@ impl Run<'_> {
         }
     }
 
-    /// Time that the next block takes: the mean trial of every cell that goes on, by its arms.
-    pub(super) fn block_ns(&self) -> Option<u64> {
+    /// Time that a block of this number takes: the mean trial of every cell that goes on, by its arms.
+    pub(super) fn block_ns(&self, block: u32) -> Option<u64> {
         let going_on = (0..self.plan.cells.len()).filter(|cell| self.goes_on(*cell));
-        let times: Option<Vec<u64>> = going_on.map(|c| self.cell_of_block_ns(c)).collect();
+        let times: Option<Vec<u64>> = going_on.map(|c| self.cell_of_block_ns(c, block)).collect();
         Some(times?.into_iter().fold(0, u64::saturating_add))
     }
 
     /// Time of a cell in a block: that of its trials, and what comes between them.
-    pub(super) fn cell_of_block_ns(&self, cell: usize) -> Option<u64> {
+    pub(super) fn cell_of_block_ns(&self, cell: usize, block: u32) -> Option<u64> {
         let arms = self.experiment.arms.len() as u64;
-        let trials = self.mean_trial_ns(cell)?.saturating_mul(arms);
+        let trials = self.mean_trial_ns(cell, block)?.saturating_mul(arms);
         Some(model::truncate_to_u64(
             trials as f64 * time_around(&self.lengths),
         ))
@@ -247,12 +274,29 @@ impl Run<'_> {
         Some(end.saturating_sub(model::whole_nanos(self.elapsed())))
     }
 
-    fn mean_trial_ns(&self, cell: usize) -> Option<u64> {
+    /// Mean time of the trials of a cell so far. Where arms take turns the process of this block is as long as its
+    /// turns, and what is around them is that of those so far.
+    fn mean_trial_ns(&self, cell: usize, block: u32) -> Option<u64> {
         let here = self.trials.iter().filter(|t| t.place.cell == cell);
-        let times: Vec<u64> = here.map(|t| t.result.elapsed_ns).collect();
+        let around = here.map(|t| {
+            let of_turns = t.result.windows.as_ref().map(Windows::turns_ns);
+            let turns_ns = of_turns.unwrap_or_else(|| self.turns_ns(cell, t.place.block));
+            t.result.elapsed_ns.saturating_sub(turns_ns)
+        });
+        let times: Vec<u64> = around.collect();
         let count = times.len() as u64;
         let sum = times.into_iter().fold(0, u64::saturating_add);
-        sum.checked_div(count)
+        let around_ns = sum.checked_div(count)?;
+        Some(around_ns.saturating_add(self.turns_ns(cell, block)))
+    }
+
+    /// Share of one arm in the turns of a block; 0 where each trial has a process of its own.
+    pub(super) fn turns_ns(&self, cell: usize, block: u32) -> u64 {
+        let workload = &self.experiment.workloads[self.plan.cells[cell].workload];
+        let arms = self.experiment.arms.len().max(1) as u64;
+        self.turn_lengths(cell).map_or(0, |lengths| {
+            schedule::turns_ns(self.experiment, workload, block, lengths) / arms
+        })
     }
 
     fn end_of_budget(&self) -> Option<u64> {
@@ -275,7 +319,8 @@ impl Run<'_> {
     /// The next block would not end within the budget. The first one always runs, and a little more than the
     /// budget is taken where that is enough for the least number of blocks: without them there is no answer.
     pub(super) fn out_of_budget(&mut self) -> Result<bool, RunError> {
-        let (Some(budget), Some(_)) = (self.experiment.stop.budget_ns, self.block_ns()) else {
+        let (Some(budget), Some(_)) = (self.experiment.stop.budget_ns, self.block_ns(u32::MAX))
+        else {
             return Ok(false);
         };
         let lengths = self.block_lengths();
@@ -335,7 +380,8 @@ mod tests {
         let lengths = BlockLengths {
             spent_ns: 40 * SECOND,
             blocks: 1,
-            next_ns: 35 * SECOND,
+            short_ns: Vec::new(),
+            usual_ns: 35 * SECOND,
         };
         let said = lengths.too_few(120 * SECOND, 5).unwrap();
         assert!(
@@ -346,5 +392,21 @@ mod tests {
         assert_eq!(lengths.too_few(180 * SECOND, 5), None);
         assert_eq!(lengths.too_few(165 * SECOND, 5), None, "it is stretched");
         assert_eq!(lengths.too_few(30 * SECOND, 5), None);
+    }
+    #[test]
+    fn short_blocks_come_before_the_usual_ones() {
+        let lengths = BlockLengths {
+            spent_ns: SECOND,
+            blocks: 1,
+            short_ns: vec![2 * SECOND, 3 * SECOND],
+            usual_ns: 4 * SECOND,
+        };
+        let times: Vec<u64> = (1..=5).map(|blocks| lengths.of(blocks) / SECOND).collect();
+        assert_eq!(times, [1, 3, 6, 10, 14]);
+        let held: Vec<u32> = [1, 3, 5, 6, 13, 14]
+            .iter()
+            .map(|s| lengths.within(s * SECOND))
+            .collect();
+        assert_eq!(held, [1, 2, 2, 3, 4, 5]);
     }
 }

@@ -66,7 +66,7 @@ impl Run<'_> {
     pub(super) fn take_up_again(&mut self) -> Result<bool, RunError> {
         let aside = self.set_aside.iter();
         let chances = aside.map(|cell| {
-            let further_ns = self.cell_of_block_ns(*cell).unwrap_or(0);
+            let further_ns = self.cell_of_block_ns(*cell, u32::MAX).unwrap_or(0);
             (*cell, self.chance_of(*cell, further_ns))
         });
         let best = chances.max_by(|a, b| a.1.total_cmp(&b.1));
@@ -104,8 +104,9 @@ impl Run<'_> {
             // The run ends by its budget or its last block, and says so.
             return 1.0;
         }
+        let more_alike = self.units_in(cell, blocks, blocks.saturating_add(more));
         let chance = |open: &OpenComparison| match &open.judged {
-            Some(judged) => judge::chance_to_decide(judged, &self.experiment.stop, more),
+            Some(judged) => judge::chance_to_decide(judged, &self.experiment.stop, more_alike),
             None => 1.0,
         };
         open.into_iter().map(chance).sum::<f64>().min(1.0)
@@ -122,10 +123,39 @@ impl Run<'_> {
         open.filter(move |open| open.cell == *name)
     }
 
+    /// Blocks after those so far up to the last of these, in blocks that are like those so far: the first processes in
+    /// which arms take turns are shorter than later ones.
+    fn units_in(&self, cell: usize, blocks: u32, last: u32) -> u32 {
+        let Some(mean) = self.mean_turns(cell, blocks) else {
+            return last.saturating_sub(blocks);
+        };
+        let further = blocks.saturating_add(1)..=last;
+        let further = further.map(|block| self.turns_ns(cell, block) as f64);
+        let units = (further.sum::<f64>() / mean).round();
+        u32::try_from(model::truncate_to_u64(units)).unwrap_or(u32::MAX)
+    }
+
+    /// Mean length of the turns of the first blocks; none where each trial has a process of its own.
+    fn mean_turns(&self, cell: usize, blocks: u32) -> Option<f64> {
+        let turns = (1..=blocks).map(|block| self.turns_ns(cell, block) as f64);
+        Some(turns.sum::<f64>() / f64::from(blocks)).filter(|mean| *mean > 0.0)
+    }
+
+    /// Blocks in all where so many like those so far are needed.
+    fn blocks_for(&self, cell: usize, blocks: u32, needed: u32) -> u32 {
+        let Some(mean) = self.mean_turns(cell, blocks) else {
+            return needed.max(blocks);
+        };
+        let usual = self.turns_ns(cell, u32::MAX) as f64;
+        let more = f64::from(needed.saturating_sub(blocks)) * mean / usual;
+        let more = model::truncate_to_u64(more.ceil());
+        blocks.saturating_add(u32::try_from(more).unwrap_or(u32::MAX))
+    }
+
     /// Blocks that a cell with so many can still have.
     fn blocks_left(&self, blocks: u32, further_ns: u64) -> u32 {
         let by_plan = self.experiment.stop.max_blocks.saturating_sub(blocks);
-        let (Some(left_ns), Some(block_ns)) = (self.budget_left(), self.block_ns()) else {
+        let (Some(left_ns), Some(block_ns)) = (self.budget_left(), self.block_ns(u32::MAX)) else {
             return by_plan;
         };
         let by_budget = left_ns / block_ns.saturating_add(further_ns).max(1);
@@ -163,7 +193,7 @@ impl Run<'_> {
         let stop = &self.experiment.stop;
         let needed = self.open_in(cell).map(|open| {
             let needed = judge::units_needed(open.judged.as_ref()?, stop)?;
-            Some(needed.max(blocks))
+            Some(self.blocks_for(cell, blocks, needed))
         });
         let needed: Option<Vec<u32>> = needed.collect();
         match needed.and_then(|needed| needed.into_iter().max()) {
