@@ -5,7 +5,7 @@ use crate::protocol::{ALPHA, MAX_BLOCKS, params};
 use crate::studies::Setup;
 use crate::table::{Table, percent, whole_percent};
 use crate::turns::{self, Windows};
-use crate::verdicts::pairs_of_process;
+use crate::verdicts::measure_process;
 use stats::coins::find_first_decision;
 use stats::randomization::{Prior, Process, estimate_centre};
 use stats::summary::Moments;
@@ -118,10 +118,8 @@ fn in_turns(setup: &Setup, noise: turns::Noise, effect: f64) -> Both {
         let mut coins = Process::new(rule.prior);
         let (mut xs, mut looks, mut decided) = (Vec::new(), Vec::new(), None);
         for process in 1..=PROCESSES {
-            for _ in 0..pairs_of_process(process) {
-                xs.push(windows.pair(effect));
-                xs.last().iter().for_each(|x| coins.push(**x));
-            }
+            let within = measure_process(process, &mut windows, effect, &mut coins, &mut xs);
+            looks.extend(within);
             looks.push(xs.len());
             if coins.ln_e() >= -ALPHA.ln() {
                 decided = Some(xs.len());
@@ -158,7 +156,7 @@ pub fn study_blocks(setup: &Setup) -> Table {
 
 pub fn study_pairs(setup: &Setup) -> Table {
     let note = "The same of pairs with a standard deviation of 10 %, 14 in the first process, 28 in the second and so on, and 83 at\n\
-                most; a look after each of at most eight.";
+                most; looks within and after each of at most eight.";
     let first = ["noise of windows", "change", "called", "pairs"];
     let mut table = Table::new("Estimates at the stop, in turns", header(&first), note);
     for noise in turns::Noise::ALL {

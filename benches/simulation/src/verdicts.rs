@@ -7,6 +7,7 @@ use crate::protocol::{ALPHA, Call, MAX_BLOCKS, Outcome, Protocol};
 use crate::studies::{NOISY, QUIET, Setup};
 use crate::table::{Table, percent};
 use crate::turns::{self, Windows};
+use model::turns::looks_within;
 use stats::randomization::{Prior, Process, estimate_centre};
 use stats::t_test;
 
@@ -92,16 +93,12 @@ impl Way {
     }
 }
 
-/// Looks at the pairs after each process.
+/// Looks at the pairs within each process and after it.
 fn compare_in_turns(windows: &mut Windows, effect: f64) -> (Call, f64) {
     let (mut coins, mut xs) = (Process::new(Prior::PAIRS), Vec::new());
     let seconds = |process: u32, pairs: usize| START * f64::from(process) + PAIR * pairs as f64;
     for process in 1..=PROCESSES {
-        for _ in 0..pairs_of_process(process) {
-            let x = windows.pair(effect);
-            coins.push(x);
-            xs.push(x);
-        }
+        measure_process(process, windows, effect, &mut coins, &mut xs);
         if coins.ln_e() >= -ALPHA.ln() {
             let call = direction(estimate_centre(&xs).unwrap_or(0.0));
             return (call, seconds(process, xs.len()));
@@ -110,8 +107,37 @@ fn compare_in_turns(windows: &mut Windows, effect: f64) -> (Call, f64) {
     (Call::Nothing, seconds(PROCESSES, xs.len()))
 }
 
+/// Adds the pairs of a process, which ends when they are enough: one more has been measured then. Gives the numbers
+/// of pairs at which it was looked and they were not.
+pub fn measure_process(
+    process: u32,
+    windows: &mut Windows,
+    effect: f64,
+    coins: &mut Process,
+    xs: &mut Vec<f64>,
+) -> Vec<usize> {
+    let pairs = pairs_of_process(process) as usize;
+    let due = looks_within(pairs);
+    let (mut looks, mut is_enough) = (Vec::new(), false);
+    for pair in 1..=pairs {
+        let x = windows.pair(effect);
+        coins.push(x);
+        xs.push(x);
+        if is_enough {
+            break;
+        }
+        if due.contains(&pair) {
+            is_enough = coins.ln_e() >= -ALPHA.ln();
+            if !is_enough {
+                looks.push(xs.len());
+            }
+        }
+    }
+    looks
+}
+
 /// Pairs of a process by its number, from 1 on (`schedule::plan_turns`).
-pub fn pairs_of_process(process: u32) -> u32 {
+fn pairs_of_process(process: u32) -> u32 {
     process.saturating_mul(FIRST_PAIRS).min(MOST_PAIRS)
 }
 

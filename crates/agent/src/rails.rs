@@ -13,6 +13,10 @@ impl Trial<'_, '_> {
     pub fn hear_line(&mut self, line: &str) -> Result<(), Stop> {
         match phase::find_rail(line) {
             Some(seen) => Err(self.heed_rail(seen)),
+            None if line.starts_with(phase::FIGURES) => {
+                self.so_far.hear_figures(line);
+                Ok(())
+            }
             None => {
                 self.stage.collectors.hear_line(line);
                 Ok(())

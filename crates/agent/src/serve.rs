@@ -193,9 +193,9 @@ impl Inbox {
     /// trial, and is answered after it.
     fn within_trial(&mut self, wait: Duration) -> Option<Request> {
         match self.incoming.recv_timeout(wait).ok()? {
-            Incoming::Request(request @ (Request::Window { .. } | Request::LoadEnded)) => {
-                Some(request)
-            }
+            Incoming::Request(
+                request @ (Request::Window { .. } | Request::LoadEnded | Request::Enough),
+            ) => Some(request),
             other => {
                 self.later.push_back(other);
                 None
@@ -304,7 +304,7 @@ impl Agent {
             }),
             Request::Trial { spec } => self.trial(&spec, inbox, say),
             // Its trial has ended, and with it what this was about.
-            Request::Window { .. } | Request::LoadEnded => return true,
+            Request::Window { .. } | Request::LoadEnded | Request::Enough => return true,
             Request::Bye => Reply::Bye,
         };
         say(reply);

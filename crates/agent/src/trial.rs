@@ -11,7 +11,7 @@ use crate::processes::KILL_LIMIT;
 use crate::stage::{LeftStage, Stage};
 use crate::stop::Stop;
 use crate::turn::{Counted, Counting};
-use crate::turns::{self, OfArm};
+use crate::turns::{self, Known, OfArm};
 use crate::{counters, kept_files};
 use load::{Driver, Job, Launch, Output, Parsed, Worst};
 use model::printable::last_lines;
@@ -78,6 +78,8 @@ pub struct Trial<'a, 'c> {
     pub rail: Option<RailHit>,
     /// Parts of the result, where arms take turns.
     pub of_arms: Vec<OfArm>,
+    /// Figures of windows while they do.
+    pub so_far: Known,
 }
 
 impl<'a, 'c> Trial<'a, 'c> {
@@ -104,6 +106,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             happened: Vec::new(),
             rail: None,
             of_arms: Vec::new(),
+            so_far: Known::default(),
             context,
             spec,
         })
@@ -404,6 +407,7 @@ fn job(spec: &TrialSpec) -> Job {
         watch: trace::watched_log(spec),
         bounds: rare::bounds(&spec.observe.events),
         turns: spec.turns.as_ref().map(|taking| taking.turns.clone()),
+        tells: spec.turns.as_ref().is_some_and(|taking| taking.is_watched),
         handicaps: arms.map(|arm| arm.handicap_percent).collect(),
         guests: hypervisor::place(&spec.arm),
         ..Job::new(&spec.workload, spec.load, cpus)

@@ -1,7 +1,8 @@
 //! A trial in which arms take turns inside one process.
 //!
-//! The load is told its turns beforehand and says when the first begins; from then on nothing
-//! passes between it and the agent. At the start of each turn the agent reads back that the arm
+//! The load is told its turns beforehand and says when the first begins; from then on all that
+//! passes between it and the agent are figures of some windows at a time, in the washout after them. The runner may
+//! find that they are enough; then no further pair begins. At the start of each turn the agent reads back that the arm
 //! of the last one was still in force, takes it back, puts the next in force, and reads that
 //! back on every thread. A window whose proof disagrees, or comes after the first half of its
 //! washout, does not count.
@@ -18,8 +19,8 @@ use crate::trial::Trial;
 use load::{Driver, Job, Launch, Parsed, TurnFigures, phase};
 use model::turns::VoidWindow;
 use model::{
-    Arm, Evidence, Measurement, Role, Severity, TakingTurns, TrialResult, TrialSpec, Turns,
-    Warning, Windows,
+    Arm, Evidence, Measurement, Reply, Request, Role, Severity, SoFar, TakingTurns, TrialResult,
+    TrialSpec, Turns, Warning, Windows,
 };
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -51,6 +52,15 @@ pub struct OfArm {
     windows: Windows,
 }
 
+impl OfArm {
+    fn so_far(self) -> SoFar {
+        SoFar {
+            metrics: self.metrics,
+            windows: self.windows,
+        }
+    }
+}
+
 /// Result of each arm of a trial that counts. The time of the process is shared out between them.
 pub fn results(of_trial: &TrialResult, arms: Vec<OfArm>) -> Vec<TrialResult> {
     let share_ns = of_trial.elapsed_ns / arms.len().max(1) as u64;
@@ -73,8 +83,36 @@ pub fn results(of_trial: &TrialResult, arms: Vec<OfArm>) -> Vec<TrialResult> {
     (0..).zip(arms).map(result).collect()
 }
 
+/// Figures that the load tells while arms take turns.
+#[derive(Debug, Default)]
+pub struct Known {
+    figures: Parsed,
+    /// Numbers of turns that the runner was told of.
+    looks: Vec<u32>,
+    /// It has said that they are enough.
+    is_enough: bool,
+}
+
+impl Known {
+    /// Adds the figures of a line. One that cannot be read tells nothing, and the process goes on to its end.
+    pub fn hear_figures(&mut self, line: &str) {
+        let json = line.strip_prefix(phase::FIGURES).unwrap_or_default();
+        if let Ok(told) = serde_json::from_str::<Parsed>(json) {
+            self.figures.metrics = told.metrics;
+            self.figures.turns.extend(told.turns);
+        }
+    }
+
+    /// Number of turns whose figures have come since the last look.
+    fn count_new(&self) -> Option<usize> {
+        let known = self.figures.turns.len();
+        let last = self.looks.last().map_or(0, |look| *look as usize);
+        (known > last).then_some(known)
+    }
+}
+
 /// Outcome of one turn.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Turned {
     /// Facts that were read after the change and at the end of the window.
     evidence: Evidence,
@@ -120,8 +158,13 @@ impl<'a> Trial<'a, '_> {
             Err(stop) => (Vec::new(), Err(stop)),
         };
         let (output, _) = self.end_process(process, ended)?;
-        let parsed = self.read_output(driver, job, &output)?;
-        self.of_arms = of_arms(taking, &parsed, turned)?;
+        let mut parsed = self.read_output(driver, job, &output)?;
+        let taken = first_turns(taking, turned.len());
+        parsed.turns.truncate(turned.len());
+        self.of_arms = of_arms(&taken, &parsed, turned)?;
+        for of_arm in &mut self.of_arms {
+            of_arm.windows.looks.clone_from(&self.so_far.looks);
+        }
         self.warn_of_short_windows();
         Ok(())
     }
@@ -175,14 +218,43 @@ impl<'a> Trial<'a, '_> {
                 }
             });
             over = over.or(self.find_end_of_all(turned.last_mut()));
+            let is_enough = self.ask_if_enough(taking, &turned);
+            if is_enough && turned.len().is_multiple_of(2) {
+                let _ = process.send(&format!("{}\n", phase::ENOUGH));
+                break;
+            }
         }
-        self.window_ns = (
-            self.since_start(begin),
-            self.since_start(begin + Duration::from_nanos(turns.all_ns())),
-        );
+        let end = start_of(u32::try_from(turned.len()).unwrap_or(u32::MAX));
+        self.window_ns = (self.since_start(begin), self.since_start(end));
         self.prove_roles()?;
         let _ = process.send(&format!("{}\n", phase::SEEN));
         Ok(turned)
+    }
+
+    /// Tells the runner of windows that it does not know, and hears whether it has enough of them.
+    fn ask_if_enough(&mut self, taking: &TakingTurns, turned: &[Turned]) -> bool {
+        if self.so_far.is_enough {
+            return true;
+        }
+        let new = self.so_far.count_new();
+        if let Some(known) = new.filter(|known| *known <= turned.len()) {
+            let look = u32::try_from(known).unwrap_or(u32::MAX);
+            self.so_far.looks.push(look);
+            let taken = first_turns(taking, known);
+            let arms = of_arms(&taken, &self.so_far.figures, turned[..known].to_vec());
+            // That an arm has no window which counts is said at the end.
+            if let Ok(arms) = arms {
+                let arms = arms.into_iter().map(OfArm::so_far).collect();
+                (self.context.say)(Reply::SoFar { arms });
+            }
+        }
+        let is_asked = !self.so_far.looks.is_empty();
+        if is_asked && (self.context.hear)(Duration::ZERO) == Some(Request::Enough) {
+            self.so_far.is_enough = true;
+            // It ends the process, as the end of all turns does.
+            self.so_far.looks.pop();
+        }
+        self.so_far.is_enough
     }
 
     /// Takes one turn: takes back the arm in force, puts another in force, reads it back, and reads it
@@ -256,6 +328,13 @@ impl<'a> Trial<'a, '_> {
             ))),
         }
     }
+}
+
+/// So many turns from the first on.
+fn first_turns(taking: &TakingTurns, count: usize) -> TakingTurns {
+    let mut taken = taking.clone();
+    taken.turns.order.truncate(count);
+    taken
 }
 
 fn arm_at(taking: &TakingTurns, index: usize) -> Result<&Arm, Stop> {

@@ -40,6 +40,7 @@ fn turns(arms: Vec<Arm>, pairs: u32) -> Request {
             },
             order: (0..pairs).flat_map(pair).collect(),
         },
+        is_watched: false,
     });
     Request::Trial { spec }
 }
@@ -89,6 +90,51 @@ fn each_arm_has_its_windows_their_figures_and_their_proof() {
     }
     let turns = |arm: usize| found[arm].windows.as_ref().unwrap().turns.clone();
     assert_eq!([turns(0), turns(1)], [[0, 3, 4, 7], [1, 2, 5, 6]]);
+}
+
+#[test]
+fn a_process_ends_at_the_end_of_a_pair_when_the_runner_has_enough() {
+    if !root_or_skip() {
+        return;
+    }
+    let arms = vec![
+        Arm::unchanged("default"),
+        policy("batch", Policy::new(Class::Batch)),
+    ];
+    let Request::Trial { mut spec } = turns(arms, 400) else {
+        unreachable!()
+    };
+    spec.workload.metrics = vec!["requests_per_sec".to_owned()];
+    spec.turns.as_mut().unwrap().is_watched = true;
+    let mut agent = Agent::start();
+    agent.send(&Request::Trial { spec });
+    let mut told = Vec::new();
+    let results = loop {
+        match agent.receive().unwrap() {
+            Reply::SoFar { arms } => {
+                told.push(arms);
+                if told.len() == 2 {
+                    agent.send(&Request::Enough);
+                }
+            }
+            Reply::Trial { results } => break results,
+            on_the_way => assert!(on_the_way.precedes_answer(), "{on_the_way:?}"),
+        }
+    };
+    assert_eq!(results.len(), 2, "{:?}", results[0].state);
+    for (arm, result) in results.iter().enumerate() {
+        let windows = result.windows.as_ref().unwrap();
+        assert!(
+            (10..400).contains(&windows.pairs.len()),
+            "{:?}",
+            windows.pairs
+        );
+        assert_eq!(windows.pairs, results[0].windows.as_ref().unwrap().pairs);
+        assert_eq!(windows.looks.first(), Some(&16));
+        let first = &told[0][arm].windows;
+        assert_eq!(first.pairs, windows.pairs[..8]);
+        assert!(!first.by_pair("requests_per_sec", Span::Whole).is_empty());
+    }
 }
 
 #[test]

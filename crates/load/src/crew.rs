@@ -71,6 +71,9 @@ impl Crew {
         phases.begin_window(timing.window.begin_ns)?;
         let opened = SystemTime::now();
         phases.end_window(timing.window.end_ns)?;
+        if phases.has_enough() {
+            self.gate.stop();
+        }
         phases.wait_until_seen()?;
         let panicked = |_| Err("a thread of the load panicked".to_owned());
         let records = (0..count).map(|_| records.recv().unwrap_or_else(panicked));

@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod catalogue;
+mod closed_windows;
 pub mod crew;
 pub mod figures;
 pub mod gate;
@@ -87,6 +88,9 @@ pub struct Job {
     /// Turns of arms that change places while the load runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
+    /// True where figures of windows that have closed are told while it runs.
+    #[serde(default)]
+    pub tells: bool,
     /// Place of guests of the hypervisor that the load runs in; `None`: Pool-0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guests: Option<GuestsIn>,
@@ -152,6 +156,7 @@ impl Job {
             watch: None,
             bounds: Vec::new(),
             turns: None,
+            tells: false,
             guests: None,
             groups: Vec::new(),
             handicaps: Vec::new(),

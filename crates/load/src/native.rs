@@ -18,6 +18,9 @@ fn run(stdin: impl Read + Send + 'static, stdout: impl Write) -> Result<(), Nati
     }
     crate::late::watch_bounds(&job.bounds);
     let driver = driver(&job.workload.kind).map_err(NativeError::BadJob)?;
+    if let Some(turns) = job.turns.as_ref().filter(|_| job.tells) {
+        phases.tell_of(turns, &job.workload.metrics);
+    }
     let parsed = driver.generate(&job, &mut phases)?;
     phases.result(&parsed)
 }

@@ -12,8 +12,9 @@
 //! the load.
 
 use crate::worst::{self, LOOK, Lookout};
-use crate::{Job, Launch, Output, Parsed, SELF, program, sys};
+use crate::{Job, Launch, Output, Parsed, SELF, closed_windows, program, sys};
 use doors::read::Lines;
+use model::Turns;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -36,6 +37,11 @@ pub const SEEN: &str = "seen";
 /// Prefix of a line of the process, where a rail was hit ([`RailSeen`] as JSON): the arm in force is to be taken
 /// back at once.
 pub const RAIL: &str = "rail ";
+/// Prefix of a line of the process, where arms take turns: figures of the windows since the last such line
+/// ([`Parsed`] as JSON).
+pub const FIGURES: &str = "figures ";
+/// Line of the agent: no further turn is taken, and the window has closed.
+pub const ENOUGH: &str = "enough";
 /// Prefix of the last line of the process, before the figures as JSON.
 pub const RESULT: &str = "result ";
 
@@ -115,6 +121,15 @@ pub struct Phases<'a> {
     input: Receiver<Input>,
     output: Box<dyn Write + 'a>,
     seen: bool,
+    enough: bool,
+    told: Option<Told>,
+    opens_ns: u64,
+}
+
+/// Turns of which it is told, and the metrics that are wanted.
+struct Told {
+    turns: Turns,
+    wanted: Vec<String>,
 }
 
 impl std::fmt::Debug for Phases<'_> {
@@ -137,7 +152,23 @@ impl<'a> Phases<'a> {
             input,
             output: Box::new(output),
             seen: false,
+            enough: false,
+            told: None,
+            opens_ns: 0,
         })
+    }
+
+    /// Tells these figures of the turns while they are taken.
+    pub(crate) fn tell_of(&mut self, turns: &Turns, wanted: &[String]) {
+        self.told = Some(Told {
+            turns: turns.clone(),
+            wanted: wanted.to_vec(),
+        });
+    }
+
+    /// Has the agent seen turns enough?
+    pub fn has_enough(&self) -> bool {
+        self.enough
     }
 
     /// The next line of the agent.
@@ -165,6 +196,7 @@ impl<'a> Phases<'a> {
 
     /// Says beforehand when the window opens.
     pub fn announce_window(&mut self, at_ns: u64) -> Result<(), NativeError> {
+        self.opens_ns = at_ns;
         self.say(&format!("{OPENS}{at_ns}"))
     }
 
@@ -177,8 +209,13 @@ impl<'a> Phases<'a> {
     /// Waits for the time at which the window closes, and says so. Where the worst latency is
     /// watched, it says meanwhile when there is a worse one.
     pub fn end_window(&mut self, at_ns: u64) -> Result<(), NativeError> {
+        if let Some(told) = self.told.take() {
+            self.tell_turns(&told)?;
+        }
         let mut lookout = Lookout::default();
-        while let Some(worst_ns) = worst::worst_so_far().filter(|_| sys::now_ns() < at_ns) {
+        while let Some(worst_ns) =
+            worst::worst_so_far().filter(|_| !self.enough && sys::now_ns() < at_ns)
+        {
             if let Some(line) = lookout.due_line(worst_ns) {
                 self.say(line)?;
             }
@@ -189,6 +226,28 @@ impl<'a> Phases<'a> {
         self.say(END)
     }
 
+    /// Tells the figures of some windows at a time, in the washout after them.
+    fn tell_turns(&mut self, told: &Told) -> Result<(), NativeError> {
+        let mut from = 0;
+        for look in told.turns.looks() {
+            let after_ns = told.turns.lengths.turn_ns().saturating_mul(look as u64);
+            self.wait_until(self.opens_ns.saturating_add(after_ns))?;
+            let figures = closed_windows::figures_of(&told.turns, from..look, &told.wanted);
+            let Some(figures) = figures.filter(|_| !self.enough) else {
+                break;
+            };
+            from = look;
+            self.say_json(FIGURES, &figures)?;
+        }
+        Ok(())
+    }
+
+    fn say_json(&mut self, prefix: &str, what: &impl Serialize) -> Result<(), NativeError> {
+        let json =
+            serde_json::to_string(what).map_err(|e| NativeError::Generator(e.to_string()))?;
+        self.say(&format!("{prefix}{json}"))
+    }
+
     /// Says that a rail was hit.
     pub fn report_rail(&mut self, rail: &str, seen: &str) -> Result<(), NativeError> {
         let seen = RailSeen {
@@ -196,9 +255,7 @@ impl<'a> Phases<'a> {
             seen: seen.to_owned(),
             at_ns: sys::now_ns(),
         };
-        let json =
-            serde_json::to_string(&seen).map_err(|e| NativeError::Generator(e.to_string()))?;
-        self.say(&format!("{RAIL}{json}"))
+        self.say_json(RAIL, &seen)
     }
 
     /// Waits until the agent has read what the threads used; they take it along when
@@ -210,27 +267,29 @@ impl<'a> Phases<'a> {
         Ok(())
     }
 
-    /// Waits for a time while the agent is there.
+    /// Waits for a time while the agent is there, unless it has enough.
     pub fn wait_until(&mut self, at_ns: u64) -> Result<(), NativeError> {
-        loop {
+        while !self.enough {
             let left = at_ns.saturating_sub(sys::now_ns());
             match self.input.recv_timeout(Duration::from_nanos(left)) {
                 Err(RecvTimeoutError::Timeout) if sys::now_ns() >= at_ns => return Ok(()),
                 // A line that nobody asked for does not end a measurement.
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Input::Line(line)) => self.seen |= line == SEEN,
+                Ok(Input::Line(line)) => {
+                    self.seen |= line == SEEN;
+                    self.enough |= line == ENOUGH;
+                }
                 Ok(Input::Closed) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(NativeError::AgentGone);
                 }
             }
         }
+        Ok(())
     }
 
     /// Says the figures, which is the last line.
     pub(crate) fn result(&mut self, parsed: &Parsed) -> Result<(), NativeError> {
-        let json =
-            serde_json::to_string(parsed).map_err(|e| NativeError::Generator(e.to_string()))?;
-        self.say(&format!("{}{json}", RESULT))
+        self.say_json(RESULT, parsed)
     }
 }
 
@@ -258,6 +317,16 @@ mod tests {
         writer.write_all(b"gone\n").unwrap();
         let error = phases.report_ready().unwrap_err().to_string();
         assert!(error.contains("`go`") && error.contains("gone"), "{error}");
+    }
+
+    #[test]
+    fn a_window_closes_when_the_agent_has_enough() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut phases = Phases::new(reader, Vec::new()).unwrap();
+        writer.write_all(b"enough\n").unwrap();
+        let far = sys::now_ns() + 3_600_000_000_000;
+        phases.end_window(far).unwrap();
+        assert!(phases.has_enough());
     }
 
     #[test]

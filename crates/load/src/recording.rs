@@ -4,7 +4,9 @@
 //! Values are nanoseconds with three significant digits. A value is counted if it
 //! was finished inside the window, in the interval in which it was finished.
 
+use crate::closed_windows;
 use crate::late::{Late, LateLog};
+use crate::latency::Quantile;
 use crate::progress::Teller;
 use crate::stalls::Stalls;
 use crate::sys;
@@ -13,7 +15,7 @@ use crate::worst::{self, At, Worst};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::{Counter, Histogram};
-use model::Turns;
+use model::{MetricDef, Turns};
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
@@ -115,6 +117,14 @@ impl Recorder {
     /// The same for values that are recorded with the moment at which they began.
     pub fn in_turns_by_start(mut self, turns: Option<&Turns>) -> Self {
         self.by_turn = turns.map(|turns| ByTurn::new(turns).by_start());
+        self
+    }
+
+    /// Lets others know of its values by turn while they are made: their quantiles, and how many they are.
+    pub fn told_as(self, quantiles: &'static [Quantile], rate: Option<MetricDef>) -> Self {
+        if let Some(by_turn) = &self.by_turn {
+            closed_windows::add(quantiles, rate, by_turn.share_words());
+        }
         self
     }
 

@@ -13,6 +13,7 @@ use model::turns::file_of_arm;
 use model::{InPlace, MetricDef, TrialFile, Turns};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Bits of a word that are the value, in nanoseconds: almost five hours.
@@ -22,12 +23,26 @@ const LARGEST_VALUE: u64 = (1 << VALUE_BITS) - 1;
 const RESERVED_PER_SEC: u64 = 100_000;
 const MOST_RESERVED: u64 = 16 << 20;
 
+/// Values of one thread, one word each: the half of a window, counted from the first of the first turn, above
+/// the value.
+pub(crate) type Words = Arc<Mutex<Vec<u64>>>;
+
+/// Turn of a value.
+pub(crate) fn turn_of(word: u64) -> usize {
+    usize::try_from(word >> VALUE_BITS).unwrap_or(usize::MAX) / 2
+}
+
+/// The value itself.
+pub(crate) fn value_of(word: u64) -> u64 {
+    word & LARGEST_VALUE
+}
+
 /// Values of one thread.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct ByTurn {
     lengths: InPlace,
-    /// The half of a window, counted from the first of the first turn, above the value.
-    words: Vec<u64>,
+    /// Nobody else has them but who tells of them, so the thread waits for nobody.
+    words: Words,
     /// All values since the first turn began, in washouts too.
     finished: u64,
     /// Values come with the moment at which they began, not with that of their end.
@@ -41,10 +56,14 @@ impl ByTurn {
         let reserved = usize::try_from(reserved.min(MOST_RESERVED)).unwrap_or_default();
         ByTurn {
             lengths: turns.lengths,
-            words: Vec::with_capacity(reserved),
+            words: Arc::new(Mutex::new(Vec::with_capacity(reserved))),
             finished: 0,
             by_start: false,
         }
+    }
+
+    pub(crate) fn share_words(&self) -> Words {
+        Arc::clone(&self.words)
     }
 
     /// Takes the moments of values as those at which they began.
@@ -73,8 +92,20 @@ impl ByTurn {
             return;
         }
         let half = 2 * turn + half as u64;
-        self.words
-            .push(half << VALUE_BITS | value_ns.min(LARGEST_VALUE));
+        let word = half << VALUE_BITS | value_ns.min(LARGEST_VALUE);
+        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        words.push(word);
+    }
+}
+
+impl Clone for ByTurn {
+    /// Values of its own.
+    fn clone(&self) -> Self {
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        ByTurn {
+            words: Arc::new(Mutex::new(words.clone())),
+            ..*self
+        }
     }
 }
 
@@ -101,10 +132,11 @@ impl Sorted {
         };
         for values in recorders.into_iter().filter_map(Recorder::into_by_turn) {
             sorted.finished += values.finished;
-            for word in values.words {
-                let half = usize::try_from(word >> VALUE_BITS).unwrap_or(usize::MAX);
-                if let Some(halves) = sorted.halves.get_mut(half / 2) {
-                    halves[half % 2].push(word & LARGEST_VALUE);
+            let words = values.words.lock().unwrap_or_else(PoisonError::into_inner);
+            for word in words.iter() {
+                let half = usize::from(word >> VALUE_BITS & 1 == 1);
+                if let Some(halves) = sorted.halves.get_mut(turn_of(*word)) {
+                    halves[half].push(value_of(*word));
                 }
             }
         }
@@ -133,7 +165,7 @@ impl Sorted {
 }
 
 /// Value of a quantile among values in order of size; `None` with too few beyond it.
-fn quantile(sorted: &[u64], permille: Option<u32>) -> Option<f64> {
+pub(crate) fn quantile(sorted: &[u64], permille: Option<u32>) -> Option<f64> {
     let Some(permille) = permille else {
         return sorted.last().map(|value| *value as f64);
     };
@@ -229,6 +261,9 @@ impl<'a> InTurns<'a> {
     fn logs(&mut self, name: &str, histograms: &[Histogram<u32>]) -> Result<(), String> {
         let what = format!("{} latency", name.replace('-', " "));
         let arms = self.turns.order.iter().map(|turn| turn.arm + 1).max();
+        // A process that ended before its last turn has no windows after that.
+        let taken = histograms.iter().rposition(|h| !h.is_empty());
+        let histograms = &histograms[..taken.map_or(0, |last| last + 1)];
         for arm in 0..arms.unwrap_or(0) {
             let intervals = histograms.iter().enumerate();
             let own = intervals.filter(|(turn, _)| self.turns.order[*turn].arm == arm);
@@ -356,7 +391,13 @@ mod tests {
         for (at_ms, value_ms) in [(10, 1), (30, 60), (30, 91), (110, 10), (110, 11), (150, 5)] {
             values.record(at_ms * MS, value_ms * MS);
         }
-        let halves: Vec<u64> = values.words.iter().map(|word| word >> VALUE_BITS).collect();
+        let halves: Vec<u64> = values
+            .words
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|word| word >> VALUE_BITS)
+            .collect();
         assert_eq!(halves, [0, 1, 2]);
         assert_eq!(values.finished, 6);
     }

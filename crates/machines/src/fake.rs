@@ -321,7 +321,7 @@ impl Session for FakeSession {
                 self.trial(spec);
                 return Ok(());
             }
-            Request::Window { .. } => return Ok(()),
+            Request::Window { .. } | Request::Enough => return Ok(()),
             Request::LoadEnded => {
                 self.replies.extend(self.after_load.take());
                 return Ok(());

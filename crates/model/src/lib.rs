@@ -67,7 +67,7 @@ pub use start::{Build, Machine, Start};
 pub use system::System;
 pub use trace::{Ran, Tracing, WorstTrace};
 pub use trial::{Trial, TrialResult, TrialState};
-pub use turns::{InPlace, Piloted, TakingTurns, Turn, Turns, Windows};
+pub use turns::{InPlace, Piloted, SoFar, TakingTurns, Turn, Turns, Windows};
 pub use units::{Size, format_duration_ns, format_rate, parse_size, truncate_to_u64, whole_nanos};
 pub use workload::{
     Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, ShareOfMax, Slo, Variant, Workload,

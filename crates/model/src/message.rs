@@ -7,12 +7,12 @@ use crate::problem::{Problem, Warning};
 use crate::start::Build;
 use crate::system::System;
 use crate::trial::TrialResult;
-use crate::turns::TakingTurns;
+use crate::turns::{SoFar, TakingTurns};
 use crate::workload::{Calibration, Load, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a message changes its meaning. Agent and runner must agree.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;
 
 /// From the runner. Every request has exactly one final reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,8 @@ pub enum Request {
     /// Within a trial of [`Part::Beside`]: the load has ended, whether its window closed or
     /// not. Reply: none of its own.
     LoadEnded,
+    /// Within a trial whose arms take turns: the pairs so far are enough. Reply: none of its own.
+    Enough,
     /// Undo everything that is still in force and end. Reply: `Bye`.
     Bye,
 }
@@ -109,6 +111,11 @@ pub enum Reply {
         /// Counts since the last ones.
         pace: Pace,
     },
+    /// Windows that are known while arms take turns. The runner may answer [`Request::Enough`].
+    SoFar {
+        /// All of them until now, for each arm.
+        arms: Vec<SoFar>,
+    },
     /// Something of an earlier trial is still in force and could not be undone: nothing
     /// may be measured before it is.
     Unrestored {
@@ -151,6 +158,7 @@ impl Reply {
         match self {
             Reply::Progress { .. }
             | Reply::Pace { .. }
+            | Reply::SoFar { .. }
             | Reply::File { .. }
             | Reply::Kept { .. }
             | Reply::Serving { .. }

@@ -91,12 +91,26 @@ impl Turns {
         self.order.get(turn.min(last)).map_or(0, |turn| turn.arm)
     }
 
+    /// Numbers of turns, from the first on, after which figures are told.
+    pub fn looks(&self) -> Vec<usize> {
+        let pairs = looks_within(self.order.len() / 2).into_iter();
+        pairs.map(|pairs| 2 * pairs).collect()
+    }
+
     /// Length of all windows together.
     pub fn windows_ns(&self) -> u64 {
         self.lengths
             .window_ns
             .saturating_mul(self.order.len() as u64)
     }
+}
+
+/// Numbers of pairs after which a process of so many is looked at while it goes on: a fifth more each time.
+pub fn looks_within(pairs: usize) -> Vec<usize> {
+    /// Fewer are seldom enough.
+    const FIRST: usize = 8;
+    let looks = std::iter::successors(Some(FIRST), |look| Some(look + look.div_ceil(5)));
+    looks.take_while(|look| *look < pairs).collect()
 }
 
 /// One turn of an arm.
@@ -115,6 +129,18 @@ pub struct TakingTurns {
     pub arms: Vec<crate::Arm>,
     /// Whose turn it is, and for how long.
     pub turns: Turns,
+    /// True where the runner looks at the pairs while the arms take turns, and may have enough of them.
+    #[serde(default)]
+    pub is_watched: bool,
+}
+
+/// Windows of an arm that are known while arms still take turns.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SoFar {
+    /// Level of each metric, with its unit.
+    pub metrics: Vec<crate::Measurement>,
+    /// Figures of the windows.
+    pub windows: Windows,
 }
 
 /// Windows of one arm in a process that it shared with others.
@@ -133,6 +159,9 @@ pub struct Windows {
     pub turns: Vec<u32>,
     /// Number of the pair of each window.
     pub pairs: Vec<u32>,
+    /// Numbers of turns after which they were looked at, and were not enough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<u32>,
     /// Windows that do not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub void: Vec<VoidWindow>,

@@ -164,7 +164,7 @@ fn attach(
     connection: &mut Connection,
     interrupted: &AtomicBool,
 ) -> Result<Attached, RunError> {
-    let mut quiet = |_: News| {};
+    let mut quiet = |_: News| false;
     let mut trial = UnderWay::new(interrupted, &mut quiet);
     let ended = trial.run_whole(connection, attaching(arm, scheduler));
     let problem = |what: String, remedy: String| Problem {

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use machines::TargetError;
 use model::printable::last_lines;
-use model::{Evidence, KeptPiece, Pace, Reply, Request, TrialResult, TrialSpec, TrialState};
+use model::{Evidence, KeptPiece, Pace, Reply, Request, SoFar, TrialResult, TrialSpec, TrialState};
 use results::TrialFiles;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,12 +60,15 @@ pub(crate) type Ended = Result<Box<TrialResult>, Cut>;
 pub(crate) enum News<'a> {
     Step(&'a str),
     Pace(&'a Pace),
+    /// Windows that are known while arms take turns.
+    SoFar(&'a [SoFar]),
 }
 
 /// A trial under way, and what its agents have sent so far.
 pub(crate) struct UnderWay<'a> {
     interrupted: &'a AtomicBool,
-    on_news: &'a mut dyn FnMut(News),
+    /// True is the answer to windows so far that are enough.
+    on_news: &'a mut dyn FnMut(News) -> bool,
     files: TrialFiles,
     /// Results of arms that took turns.
     arms: Vec<TrialResult>,
@@ -73,7 +76,7 @@ pub(crate) struct UnderWay<'a> {
 }
 
 impl<'a> UnderWay<'a> {
-    pub fn new(interrupted: &'a AtomicBool, on_news: &'a mut dyn FnMut(News)) -> Self {
+    pub fn new(interrupted: &'a AtomicBool, on_news: &'a mut dyn FnMut(News) -> bool) -> Self {
         UnderWay {
             interrupted,
             on_news,
@@ -152,7 +155,14 @@ impl<'a> UnderWay<'a> {
                 patience.extend_limit(Instant::now(), &step, limit_ns);
                 (self.on_news)(News::Step(&step));
             }
-            Some(Reply::Pace { pace }) => (self.on_news)(News::Pace(&pace)),
+            Some(Reply::Pace { pace }) => {
+                (self.on_news)(News::Pace(&pace));
+            }
+            Some(Reply::SoFar { arms }) => {
+                if (self.on_news)(News::SoFar(&arms)) {
+                    from.send_request(&Request::Enough)?;
+                }
+            }
             Some(Reply::Refused { why }) => return Err(Cut::Refused(why)),
             Some(Reply::Unrestored { failed }) => return Err(RunError::Unrestored(failed).into()),
             None if patience.is_over(Instant::now()) => {

@@ -37,7 +37,11 @@ pub fn plan_turns(
         return None;
     }
     let rounds = rounds_of_block(experiment, workload, place.block, lengths);
-    Some(drawn(experiment, plan, place, lengths, rounds))
+    Some(TakingTurns {
+        // A fixed number of blocks ends no sooner.
+        is_watched: experiment.stop.min_blocks != experiment.stop.max_blocks,
+        ..drawn(experiment, plan, place, lengths, rounds)
+    })
 }
 
 /// Time of all turns of these lengths in the process that this block of a workload is.
@@ -102,6 +106,7 @@ fn drawn(
             lengths,
             order: order(arms, baseline, rounds, &mut coins),
         },
+        is_watched: false,
     }
 }
 

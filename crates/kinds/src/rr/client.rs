@@ -64,7 +64,8 @@ impl Pair {
             recorder: Recorder::new(duration_ns, longest_ns)?
                 .with_stalls_from(REQUEST_NS)
                 .watched_as("request", At::End)
-                .in_turns(job.turns.as_ref()),
+                .in_turns(job.turns.as_ref())
+                .told_as(m::REQUEST, Some(m::REQUESTS_PER_SEC)),
         })
     }
 

@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::shared::Shared;
 use crate::matrices::{Matrices, RowBudget};
+use load::latency as m;
 use load::recording::Recorder;
 use load::stalls;
 use load::sys;
@@ -28,9 +29,11 @@ impl Records {
         };
         Ok(Records {
             wakeup: recorder()?
+                .told_as(m::WAKEUP, None)
                 .with_stalls_from(stalls::WAKEUP_NS)
                 .watched_as("wakeup", At::End),
             request: recorder()?
+                .told_as(m::REQUEST, Some(m::REQUESTS_PER_SEC))
                 .with_stalls_from(stalls::REQUEST_NS)
                 .watched_as("request", At::End),
             service: config.rate_per_sec.map(|_| recorder()).transpose()?,

@@ -78,7 +78,7 @@ impl VirtualSession {
                 serde_json::from_slice(line).map_err(|e| TargetError::Garbled(e.to_string()))?;
             match (reply, self.greets) {
                 // They are about steps that are over.
-                (Reply::Progress { .. } | Reply::Pace { .. }, _) => {}
+                (Reply::Progress { .. } | Reply::Pace { .. } | Reply::SoFar { .. }, _) => {}
                 (reply @ (Reply::File { .. } | Reply::Kept { .. }), _) => {
                     self.replies.push_back(reply);
                 }
@@ -152,7 +152,7 @@ impl Session for VirtualSession {
                 Ok(())
             }
             // They are about loads elsewhere, which this target cannot have.
-            (Request::Window { .. } | Request::LoadEnded, _) => Ok(()),
+            (Request::Window { .. } | Request::LoadEnded | Request::Enough, _) => Ok(()),
             (request, _) => self.boot(request),
         }
     }

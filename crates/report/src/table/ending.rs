@@ -10,21 +10,41 @@ use model::StopRule;
 use stats::randomization::Prior;
 use stats::verdict::ending::{Rule, estimate_size};
 
-/// Looks at a comparison, one after each block, or after each process in which arms took turns.
+/// Looks at a comparison, one after each block, or after each process in which arms took turns and within it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Looks {
     /// Numbers of blocks, or of pairs of windows, at each.
     ends: Vec<usize>,
+    /// Number of those before the end of each block, or process, and at it.
+    of_blocks: Vec<usize>,
     /// Index of the one that decided, if all blocks together support that.
     decided: Option<usize>,
 }
 
 impl Looks {
-    pub(super) fn new(ends: Vec<usize>, judged: &Judgement) -> Looks {
+    /// Looks of each block or process.
+    pub(super) fn new(looks: Vec<Vec<usize>>, judged: &Judgement) -> Looks {
+        let of_blocks = looks.iter().scan(0, |all, looks| {
+            *all += looks.len();
+            Some(*all)
+        });
+        let of_blocks = of_blocks.collect();
+        let ends = looks.concat();
         let block = judged.decided_at.filter(|_| judged.upheld);
         let at = |block: u32| ends.iter().position(|end| *end >= block as usize);
         let decided = block.and_then(at);
-        Looks { ends, decided }
+        Looks {
+            ends,
+            of_blocks,
+            decided,
+        }
+    }
+
+    /// Index of the first look that may end a cell of at least so many blocks.
+    fn first_after(&self, blocks: u32) -> usize {
+        let before = blocks.checked_sub(2).map(|last| last as usize);
+        let of_those = before.map_or(Some(0), |last| self.of_blocks.get(last).copied());
+        of_those.unwrap_or(self.ends.len())
     }
 }
 
@@ -51,7 +71,7 @@ fn find_first_end(comparisons: &[Comparison], at: usize, stop: &StopRule) -> Opt
     }
     let others = comparisons.iter().enumerate();
     let others = others.filter(|(other, c)| *other != at && is_waited_for(c));
-    let fewest = stop.min_blocks.saturating_sub(1) as usize;
+    let fewest = own.looks.first_after(stop.min_blocks);
     let ends = others.map(|(_, other)| other.looks.decided);
     let ends: Option<Vec<usize>> = ends.collect();
     Some(ends?.into_iter().fold(fewest, usize::max))

@@ -103,24 +103,28 @@ pub(crate) fn by_pairs(
             false => pairs.iter().filter_map(block_point).collect(),
         },
         in_turns: Some(in_turns),
-        looks: Looks::new(ends_of(processes, &by_blocks.metric), &judged),
+        looks: Looks::new(looks_of(processes, &by_blocks.metric), &judged),
         difference,
         ..by_blocks
     }
 }
 
-/// Numbers of pairs after each process: it is looked when one has ended.
-fn ends_of(processes: &[Process], metric: &str) -> Vec<usize> {
+/// Numbers of pairs at each look, within each process and at its end.
+fn looks_of(processes: &[Process], metric: &str) -> Vec<Vec<usize>> {
     let scale = choose_scale(processes, metric);
-    let counts = processes.iter();
-    let counts = counts.map(|process| process.pair_shifts(metric, Span::Whole, scale).len());
-    let mut all = 0;
-    counts
-        .map(|count| {
-            all += count;
-            all
-        })
-        .collect()
+    let mut before = 0;
+    let of_process = |process: &Process| {
+        let shifts = process.shifts_by_pair(metric, Span::Whole, scale);
+        // A pair has two turns.
+        let known = |turns: &u32| before + shifts.range(..turns / 2).count();
+        let within = process.arm.looks.iter().map(known);
+        let mut looks: Vec<usize> = within.chain([before + shifts.len()]).collect();
+        // Void pairs add nothing.
+        looks.dedup();
+        before += shifts.len();
+        looks
+    };
+    processes.iter().map(of_process).collect()
 }
 
 /// A comparison with how its interval narrowed over the pairs of windows.
@@ -372,6 +376,29 @@ mod tests {
         let (_, in_turns) = compare(&[process], "p50", Better::Higher, &stop);
         let said = "1 of 12 pairs are void; the first one: the washout was too short";
         assert_eq!(in_turns.note_sentences(0.95)[1], said);
+    }
+
+    #[test]
+    fn looks_are_counted_in_the_pairs_that_count() {
+        let level = [100.0; 12];
+        let mut arm = Windows {
+            looks: vec![4, 6, 20],
+            ..windows(&level, [&level, &level])
+        };
+        arm.void.push(VoidWindow {
+            window: 2,
+            why: "late".to_owned(),
+        });
+        let baseline = windows(&level, [&level, &level]);
+        let process = Process {
+            block: 1,
+            baseline: &baseline,
+            arm: &arm,
+            metrics: &[],
+        };
+        // The third pair is void, so that the second look adds nothing.
+        let looks = looks_of(&[process, process], "p50");
+        assert_eq!(looks, [[2, 9, 11], [13, 20, 22]]);
     }
 
     #[test]

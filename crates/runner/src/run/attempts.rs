@@ -1,5 +1,6 @@
 //! The attempts at a place of the plan: each measures, is proven, and is stored.
 
+use super::turns::SoFarLook;
 use super::{Run, bounds, turns};
 use crate::connection::{Connection, with_last_lines};
 use crate::controller_load::Apart;
@@ -244,7 +245,7 @@ impl<'a> Run<'a> {
         // From here on they are of this trial.
         connected(&mut self.connection)?.host_readings();
         let began = SystemTime::now();
-        let mut end = self.trial(spec)?;
+        let mut end = self.trial_of(spec, self.places_of(place))?;
         let connection = connected(&mut self.connection)?;
         if let TrialEnd::Result { result, arms, .. } = &mut end {
             by_our_clock(result, arms, began);
@@ -295,12 +296,33 @@ impl<'a> Run<'a> {
         applied.max().unwrap_or_default().min(MOST_REST_NS)
     }
 
+    /// A trial that no block has.
     pub(super) fn trial(&mut self, spec: TrialSpec) -> Result<TrialEnd, RunError> {
+        self.trial_of(spec, Vec::new())
+    }
+
+    /// The trial of these places of the plan.
+    fn trial_of(
+        &mut self,
+        spec: TrialSpec,
+        places: Vec<PlannedTrial>,
+    ) -> Result<TrialEnd, RunError> {
         let is_apart = self.is_apart(&spec.workload);
+        let metrics = spec.workload.metrics.clone();
+        let mut look = SoFarLook::new(&self.decisions, &self.given_up, places, metrics);
+        // Other machines have blocks of the same cells.
+        let has_all = self.pool.is_none();
         let (target, sink) = (connected(&mut self.connection)?, &mut self.sink);
-        let mut on_news = |news: News| match news {
-            News::Step(step) => sink(Event::Step { step }),
-            News::Pace(pace) => sink(Event::Pace { pace }),
+        let trials = &mut self.trials;
+        let mut on_news = |news: News| {
+            match news {
+                News::Step(step) => sink(Event::Step { step }),
+                News::Pace(pace) => sink(Event::Pace { pace }),
+                News::SoFar(arms) => {
+                    return has_all && look.is_enough(trials, arms);
+                }
+            }
+            false
         };
         let mut trial = UnderWay::new(self.interrupted, &mut on_news);
         if !is_apart {

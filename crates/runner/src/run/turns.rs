@@ -2,9 +2,12 @@
 
 use super::Run;
 use super::attempts::Attempt;
+use crate::cells::{CellState, Decisions, GivenUp};
+use crate::trial::void_result;
 use model::turns::arm_of_file;
-use model::{PlannedTrial, TrialFile, TrialResult};
+use model::{PlannedTrial, SoFar, Trial, TrialFile, TrialResult, TrialState};
 use results::TrialFiles;
+use std::time::{Instant, SystemTime};
 
 impl Run<'_> {
     /// The places of the plan that a trial at this place measures, in the order of the arms: all of
@@ -18,6 +21,81 @@ impl Run<'_> {
         let mut places: Vec<PlannedTrial> = here.cloned().collect();
         places.sort_by_key(|place| place.arm);
         places
+    }
+}
+
+/// Look at a process in which arms still take turns.
+pub(super) struct SoFarLook<'r, 'e> {
+    decisions: &'r Decisions<'e>,
+    given_up: &'r GivenUp,
+    /// Places that the process measures, by arm.
+    places: Vec<PlannedTrial>,
+    /// Metrics that decide.
+    metrics: Vec<String>,
+    /// It judges beside the load, so the next look waits twenty times as long as the last one took.
+    due: Instant,
+}
+
+/// Pause after a look, in times of what it took.
+const PAUSES: u32 = 20;
+
+impl<'r, 'e> SoFarLook<'r, 'e> {
+    pub fn new(
+        decisions: &'r Decisions<'e>,
+        given_up: &'r GivenUp,
+        places: Vec<PlannedTrial>,
+        metrics: Vec<String>,
+    ) -> Self {
+        SoFarLook {
+            decisions,
+            given_up,
+            places,
+            metrics,
+            due: Instant::now(),
+        }
+    }
+
+    /// Would the cell be decided, but for the least number of blocks, if the process ended now?
+    pub fn is_enough(&mut self, trials: &mut Vec<Trial>, arms: &[SoFar]) -> bool {
+        let began = Instant::now();
+        let has_one = |arm: &SoFar| {
+            let mut metrics = self.metrics.iter();
+            metrics.any(|name| arm.metrics.iter().any(|m| m.metric == *name))
+        };
+        // Where nothing is known nothing is open.
+        if began < self.due || !arms.iter().all(has_one) {
+            return false;
+        }
+        let is_decided = self.is_decided(trials, arms);
+        self.due = Instant::now() + began.elapsed() * PAUSES;
+        is_decided
+    }
+
+    /// `trials` are as before afterwards.
+    fn is_decided(&self, trials: &mut Vec<Trial>, arms: &[SoFar]) -> bool {
+        let (before, began) = (trials.len(), (Instant::now(), SystemTime::now()));
+        let so_far = self.places.iter().zip(arms).map(|(place, arm)| Trial {
+            place: place.clone(),
+            cell: String::new(),
+            arm: String::new(),
+            attempt: 1,
+            start: 0,
+            result: TrialResult {
+                state: TrialState::Ok,
+                metrics: arm.metrics.clone(),
+                windows: Some(arm.windows.clone()),
+                ..void_result(String::new(), began)
+            },
+        });
+        trials.extend(so_far);
+        let states = self.decisions.cell_states(trials, self.given_up);
+        trials.truncate(before);
+        let state = self.places.first().and_then(|place| states.get(place.cell));
+        match state {
+            Some(CellState::Open(open)) => open.is_empty(),
+            Some(CellState::Decided) => true,
+            None => false,
+        }
     }
 }
 

@@ -280,7 +280,7 @@ impl<'a> CellScope<'a> {
                 true => Vec::new(),
                 false => pairs.iter().filter_map(block_point).collect(),
             },
-            looks: Looks::new((1..=blocks).collect(), &judged),
+            looks: Looks::new((1..=blocks).map(|block| vec![block]).collect(), &judged),
             centre: None,
             difference,
         }
