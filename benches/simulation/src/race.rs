@@ -183,11 +183,19 @@ fn run_race(world: World, rng: &mut ChaCha8Rng, tally: &mut Tally) {
     let best = largest(&|arm| truth[arm]);
     tally.best_dropped += u32::from(dropped[best]);
     if let Some(front) = find_front_runner(&runners) {
-        confirm(world, &truth, front, rng, tally);
+        let known = runners[front].blocks_to_know(SMALLEST.ln_1p());
+        let fewest = known.unwrap_or(CONFIRMING).clamp(FEWEST, CONFIRMING);
+        confirm(world, &truth, (front, fewest), rng, tally);
     }
 }
 
-fn confirm(world: World, truth: &[f64], front: usize, rng: &mut ChaCha8Rng, tally: &mut Tally) {
+fn confirm(
+    world: World,
+    truth: &[f64],
+    (front, fewest): (usize, usize),
+    rng: &mut ChaCha8Rng,
+    tally: &mut Tally,
+) {
     let params = Params {
         alpha: 0.05,
         smallest_effect: SMALLEST,
@@ -198,12 +206,12 @@ fn confirm(world: World, truth: &[f64], front: usize, rng: &mut ChaCha8Rng, tall
     while gains.len() < CONFIRMING {
         gains.extend(measure(world, truth, &[front], rng)[front]);
         judged = stats::judge(&gains, &params);
-        if gains.len() >= FEWEST && judged.supported_verdict() != Verdict::Unknown {
+        if gains.len() >= fewest && judged.supported_verdict() != Verdict::Unknown {
             break;
         }
     }
     tally.trials += 2 * gains.len();
-    let looks: Vec<usize> = (FEWEST..gains.len()).collect();
+    let looks: Vec<usize> = (fewest..gains.len()).collect();
     let rule = ending::Rule {
         alpha: params.alpha,
         limit: SMALLEST.ln_1p(),

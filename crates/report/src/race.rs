@@ -80,6 +80,12 @@ impl Race {
         find_front_runner(&self.runners).map(|arm| self.names[arm].as_str())
     }
 
+    /// Blocks after which the gain of this arm is known to about this effect.
+    pub fn blocks_to_know(&self, arm: &str, effect: f64) -> Option<usize> {
+        let index = self.names.iter().position(|name| name == arm)?;
+        self.runners[index].blocks_to_know(effect.ln_1p())
+    }
+
     /// True if no other candidate is likely to be ahead of the front runner by what matters.
     pub fn is_settled(&self, smallest_effect: f64) -> bool {
         is_settled(&self.blocks, &self.runners, smallest_effect)

@@ -17,6 +17,9 @@ use model::Better;
 /// Candidates that are measured on, however many there are.
 const FEWEST_RUNNERS: usize = 3;
 
+/// Half of an interval that holds at every look, in standard errors.
+const ERRORS_OF_AN_INTERVAL: f64 = 3.0;
+
 /// Error of a race, and its size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
@@ -72,6 +75,17 @@ impl Runner {
     /// Mean with so many standard errors added; none with fewer than two blocks.
     fn gain_with(&self, errors: f64) -> Option<f64> {
         Some(self.gain? + errors * self.error?)
+    }
+
+    /// Blocks after which an interval reaches about so far to either side, if it goes on as it did; none before two
+    /// blocks.
+    pub fn blocks_to_know(&self, half_width: f64) -> Option<usize> {
+        let spread = self.error? * (self.blocks as f64).sqrt();
+        let blocks = (ERRORS_OF_AN_INTERVAL * spread / half_width).powi(2);
+        blocks
+            .is_finite()
+            .then(|| model::truncate_to_u64(blocks.ceil()))
+            .and_then(|blocks| usize::try_from(blocks).ok())
     }
 
     fn is_in(&self) -> bool {
@@ -305,6 +319,13 @@ mod tests {
         // Two that are alike: their difference is too small to matter, or not known to be.
         assert!(settled(7, 12, &[0.10, 0.10, 0.0], 0.05));
         assert!(!settled(7, 3, &[0.10, 0.10, 0.0], 0.005));
+        // Half an interval is three standard errors: 3 · 1 % / 2 % squared, by a spread that is about 1 %.
+        let known = judge_runners(&blocks(8, 400, &[0.10], 0.01), 2, &[], &RULE)[1];
+        let enough = known.blocks_to_know(0.02);
+        assert!(
+            enough.is_some_and(|blocks| (2..=6).contains(&blocks)),
+            "{enough:?}"
+        );
         // Nobody is ahead before there are blocks.
         assert!(!is_settled(&[], &judge_runners(&[], 3, &[], &RULE), 0.02));
     }

@@ -2,7 +2,7 @@
 //! each step an interleaved comparison with the good commit.
 
 mod directory;
-mod found;
+mod ending;
 mod judgement;
 mod kernel;
 mod program;
@@ -19,7 +19,7 @@ use crate::request::{Wanted, read_measurable, read_wanted};
 use crate::sources;
 use doors::started::Agreed;
 use doors::written::{self, Marked};
-pub use found::Found;
+pub use ending::Ending;
 use git::{Bisection, Mark, Next};
 use judgement::{Judged, judge};
 use model::Experiment;
@@ -89,7 +89,7 @@ pub fn bisect_from(args: &BisectArgs, work: Option<Work>) -> Result<ExitCode, Cl
 }
 
 /// Bisects, and says nothing but the steps.
-pub fn find_commit(args: &BisectArgs, work: Option<Work>) -> Result<Found, CliError> {
+pub fn find_commit(args: &BisectArgs, work: Option<Work>) -> Result<Ending, CliError> {
     let mut bisect = Bisect::open(args, work)?;
     let next = bisect.path();
     let answered = match &bisect.question {
@@ -105,7 +105,7 @@ pub fn find_commit(args: &BisectArgs, work: Option<Work>) -> Result<Found, CliEr
             note!("The steps so far are in {dir}; the same command with -o {dir} goes on.");
         }
     })?;
-    Ok(Found {
+    Ok(Ending {
         dir: bisect.dir,
         state: bisect.state,
         next,

@@ -63,8 +63,8 @@ struct Run<'a> {
     seeds: u64,
     /// Other loads than those of the experiment.
     loads: Option<Neighbour>,
-    /// True if it ends with its answer.
-    ends_with_answer: bool,
+    /// Fewest blocks of one that ends with its answer; none of one that measures all.
+    fewest: Option<usize>,
 }
 
 struct Tune<'a> {
@@ -270,7 +270,7 @@ impl<'a> Tune<'a> {
             time: left,
             seeds: u64::try_from(number).unwrap_or(u64::MAX),
             loads: None,
-            ends_with_answer: false,
+            fewest: None,
         })?;
         self.state.rounds.push(Round {
             results: name,
@@ -306,7 +306,7 @@ impl<'a> Tune<'a> {
             time: left.saturating_sub(kept),
             seeds: OTHER_SEEDS,
             loads: None,
-            ends_with_answer: self.is_plain(),
+            fewest: self.find_fewest(race, &chosen.arm),
         };
         let (results, ruling) = match &self.ledger {
             Some(_) => self.ask_referee(&name, &chosen.arm, left)?,
@@ -352,7 +352,7 @@ impl<'a> Tune<'a> {
                 time: self.budget.mul_f64(AT_A_NEIGHBOUR),
                 seeds: OTHER_SEEDS + 1,
                 loads: Some(loads),
-                ends_with_answer: false,
+                fewest: None,
             })?;
             let at = AtNeighbour::judge(loads, &results, &self.goal, &winner)?;
             self.state.neighbours.push(at);
@@ -405,6 +405,14 @@ impl<'a> Tune<'a> {
         has_one_question && workload.in_place.is_none() && self.goal.is_about(&workload.metrics[0])
     }
 
+    /// Blocks of a confirmation that ends with its answer: so many that the gain is known to the smallest effect.
+    fn find_fewest(&self, race: &Race, arm: &str) -> Option<usize> {
+        let stop = &self.experiment.stop;
+        let known = race.blocks_to_know(arm, stop.smallest_effect);
+        let fewest = known.filter(|_| self.is_plain() && stop.smallest_effect > 0.0)?;
+        Some(fewest.max(stop.min_blocks as usize))
+    }
+
     /// An interleaved run of the baseline and some arms. All its blocks are measured, as far as the time goes, unless
     /// it ends with its answer: the race judges the others and not the run.
     fn measure(&mut self, run: &Run) -> Result<ResultSet, CliError> {
@@ -433,9 +441,9 @@ impl<'a> Tune<'a> {
         if let Some(blocks) = run.blocks.and_then(|blocks| u32::try_from(blocks).ok()) {
             experiment.stop.max_blocks = blocks;
         }
-        if !run.ends_with_answer {
-            experiment.stop.min_blocks = experiment.stop.max_blocks;
-        }
+        let stop = &mut experiment.stop;
+        let fewest = run.fewest.and_then(|fewest| u32::try_from(fewest).ok());
+        stop.min_blocks = fewest.unwrap_or(u32::MAX).min(stop.max_blocks);
         let began = Instant::now();
         let measured = measure_anew(Some(&dir), wanted, self.args.wait, self.args.answer.quiet);
         let spent = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// A bisection that has come to its end.
-pub struct Found {
+pub struct Ending {
     pub(super) dir: PathBuf,
     pub(super) state: State,
     pub(super) next: Next,
@@ -19,7 +19,7 @@ pub struct Found {
     pub(super) answered: Option<(Outcome, String)>,
 }
 
-impl Found {
+impl Ending {
     /// Prints the answer as it was asked for, and gives the exit code.
     pub(super) fn print(&self, args: &BisectArgs) -> Result<ExitCode, CliError> {
         match args.answer.format {
