@@ -15,6 +15,7 @@
 
 mod events;
 mod flattery;
+mod fleets;
 mod forecasts;
 mod futility;
 mod machine;

@@ -2,6 +2,7 @@
 
 use crate::events;
 use crate::flattery;
+use crate::fleets;
 use crate::forecasts;
 use crate::futility;
 use crate::machine::Noise;
@@ -33,7 +34,7 @@ impl Setup {
 type Study = fn(&Setup) -> Table;
 
 /// All studies by name, in the order of the document.
-pub const ALL: [(&str, Study); 20] = [
+pub const ALL: [(&str, Study); 21] = [
     ("false-calls", false_calls),
     ("wall", wall::study),
     ("broken-assumptions", broken_assumptions),
@@ -54,6 +55,7 @@ pub const ALL: [(&str, Study); 20] = [
     ("searches", searches::study),
     ("recommendations", regret::recommendations),
     ("changes-over-months", nights::study),
+    ("over-machines", fleets::study),
 ];
 
 /// Standard deviations of a pair's log-ratio.

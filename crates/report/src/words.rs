@@ -5,15 +5,15 @@ use crate::quantity::{
     describe_difference, describe_differences, describe_strength, format_count, format_e_value,
     format_percent, in_short,
 };
-use crate::render::{arms, conclusion};
+use crate::render::{arms, conclusion, machines};
 use crate::table::across::Sequential;
 use crate::table::across::sequential::{Apart, Level, Row};
 use crate::table::most_common;
 use crate::table::{
-    ArmTrials, CellTable, Comparison, Excluded, ExperimentInfo, NotMeasured, Notice, Table, Tally,
-    TrialCounts, Verdict,
+    ArmTrials, CellTable, Comparison, Excluded, ExperimentInfo, HoldsFor, NotMeasured, Notice,
+    Table, Tally, TrialCounts, Verdict,
 };
-use model::{Better, Once, Severity};
+use model::{Better, Severity};
 
 /// Line about an arm that was compared in no cell.
 pub fn tally_line(tally: &Tally) -> String {
@@ -127,6 +127,7 @@ pub fn summary_sentences(table: &Table) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     lines.extend(conclusion::arm_sentences(table));
     lines.extend(arms::describe_ranking(table));
+    lines.extend(machines::describe_over(table));
     if table.tallies.is_empty() {
         lines.push(ONE_ARM.to_owned());
     }
@@ -361,11 +362,13 @@ pub fn not_surviving(experiment: &ExperimentInfo) -> String {
     )
 }
 
-/// Words behind a verdict that does not reach beyond what the run had once: ` in this boot`.
+/// Words behind a verdict that does not reach beyond some thing: ` in this boot`.
 pub fn reach(comparison: &Comparison) -> &'static str {
     match comparison.holds_for {
-        Some(Once::ThisBoot) => " in this boot",
-        Some(Once::ThisStart) => " for this start",
+        Some(HoldsFor::ThisBoot) => " in this boot",
+        Some(HoldsFor::ThisStart) => " for this start",
+        Some(HoldsFor::TheseMachines) => " on these machines",
+        Some(HoldsFor::TheseRuns) => " in these runs",
         None => "",
     }
 }

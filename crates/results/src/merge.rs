@@ -6,6 +6,7 @@
 
 use crate::{Manifest, ResultSet, ResultsError, RunState, Source, StoredTrial, Writer};
 use model::{Experiment, Invalid, Plan, PlannedTrial, StopRule, Trial, check};
+use serde::Serialize;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -30,6 +31,26 @@ impl Part<'_> {
         let blocks = self.blocks();
         let places = self.results.plan.trials.iter();
         places.take_while(move |place| place.block <= blocks)
+    }
+}
+
+/// What the blocks of merged results are told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Machines, each of which may have several runs.
+    Machine,
+    /// Runs of one machine: nights, or boots.
+    Run,
+}
+
+impl Level {
+    /// Word for one of them.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Machine => "machine",
+            Level::Run => "run",
+        }
     }
 }
 
@@ -201,22 +222,38 @@ impl ResultSet {
             .collect()
     }
 
-    /// Results of each machine alone, without the plan, one after the other: all at once would be all
-    /// trials a second time. Empty where they are of one machine.
-    pub fn by_machine(&self) -> impl Iterator<Item = (&str, ResultSet)> {
+    /// What the blocks of merged results are told apart by.
+    pub fn find_level(&self) -> Level {
+        let sources = &self.manifest.sources;
+        let is_another = |source: &Source| source.machine != sources[0].machine;
+        match sources.iter().any(is_another) {
+            true => Level::Machine,
+            false => Level::Run,
+        }
+    }
+
+    /// Results of each machine alone, or of each run where all are of one machine, by name and without the plan, one
+    /// after the other: all at once would be all trials a second time. Empty where they are of one run.
+    pub fn split_by_part(&self) -> impl Iterator<Item = (String, ResultSet)> {
         type Run<'a> = (&'a Source, RangeInclusive<u32>);
-        let mut machines: Vec<(&str, Vec<Run>)> = Vec::new();
+        let level = self.find_level();
+        let mut parts: Vec<(String, Vec<Run>)> = Vec::new();
         for (source, blocks) in self.manifest.sources.iter().zip(self.blocks_of_sources()) {
-            match machines
-                .iter_mut()
-                .find(|(name, _)| *name == source.machine)
-            {
+            let name = match level {
+                Level::Machine => source.machine.clone(),
+                // No two of merged runs have one seed.
+                Level::Run => {
+                    let day = source.created.get(..10).unwrap_or(&source.created);
+                    format!("{day} seed {}", source.seed)
+                }
+            };
+            match parts.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, all)) => all.push((source, blocks)),
-                None => machines.push((&source.machine, vec![(source, blocks)])),
+                None => parts.push((name, vec![(source, blocks)])),
             }
         }
-        if machines.len() < 2 {
-            machines.clear();
+        if parts.len() < 2 {
+            parts.clear();
         }
         let alone = |(name, runs): (_, Vec<Run>)| {
             let is_its = |t: &&StoredTrial| {
@@ -228,7 +265,7 @@ impl ResultSet {
             results.manifest.sources = runs.iter().map(|(source, _)| (*source).clone()).collect();
             (name, results)
         };
-        machines.into_iter().map(alone)
+        parts.into_iter().map(alone)
     }
 
     /// The same, with another plan and other trials.

@@ -18,6 +18,7 @@
 //! | [`ebh`] | which calls survive, of many |
 //! | [`wealth`] | the error that a session of many questions may spend |
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
+//! | [`population`] | the change over machines in general, and on the next one |
 //! | [`prediction`] | where the next value of a steady series lies |
 //! | [`chance`] | how likely more blocks decide what is open |
 //! | [`change`] | since which run a series of runs is another one |
@@ -46,6 +47,7 @@ pub mod events;
 pub mod frames;
 pub mod levels;
 pub mod planner;
+pub mod population;
 pub mod prediction;
 pub mod race;
 pub mod randomization;

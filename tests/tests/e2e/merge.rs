@@ -90,10 +90,16 @@ fn a_fleet_has_one_verdict_and_the_machine_that_disagrees_is_named() {
     );
     let page = std::fs::read_to_string(bench.path("fleet/report/report.html")).expect("a page");
     assert!(page.contains("on each of 3 machines"));
+    let over = &machines["over_machines"];
+    let ends = ["next_low", "low", "value", "high", "next_high"].map(|key| over[key].as_f64());
+    assert!(ends.is_sorted() && ends[0].is_some(), "{over}");
+    let others = "Over machines like these 3:";
+    let short = stdout(&bench.run(&["report", "fleet"]));
+    assert!(short.contains(others) && page.contains(others), "{short}");
 }
 
 #[test]
-fn nights_of_one_machine_add_up_and_have_no_table_of_machines() {
+fn nights_of_one_machine_add_up_and_are_told_apart_as_runs() {
     let _turn = beside_others();
     let bench = Bench::default();
     let file = bench.file(
@@ -108,7 +114,22 @@ fn nights_of_one_machine_add_up_and_have_no_table_of_machines() {
     }
     expect_code(&bench.run(&["merge", "monday", "tuesday", "-o", "both"]), 0);
     let both = report(&bench, "both");
-    assert!(both.get("machines").is_none(), "{both}");
+    let of_runs = &both["machines"][0];
+    assert_eq!(of_runs["level"], "run", "{both}");
+    let names = [0_usize, 1].map(|run| {
+        of_runs["machines"][run]["machine"]
+            .as_str()
+            .unwrap_or_default()
+    });
+    assert!(
+        names[0].ends_with(" seed 1") && names[1].ends_with(" seed 2"),
+        "{names:?}"
+    );
+    let said = stdout(&bench.run(&["report", "both"]));
+    assert!(
+        said.contains("Of other runs these 2 runs tell nothing"),
+        "{said}"
+    );
     assert_eq!(both["comparisons"][0]["blocks"], 4, "{both}");
     let kept = |dir: &str| {
         let results = results::ResultSet::read(&bench.path(dir)).expect("results");

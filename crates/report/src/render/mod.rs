@@ -13,6 +13,7 @@ pub(crate) mod junit;
 pub(crate) mod ktap;
 pub(crate) mod latencies;
 pub(crate) mod lkml;
+pub(crate) mod machines;
 pub(crate) mod markdown;
 pub(crate) mod requests;
 pub(crate) mod schedtests_table;

@@ -83,7 +83,8 @@ impl Table {
         mark_survivors(&mut cells, &results.experiment.stop);
         let events = across::events::compare_events(results, &cells);
         let machines = across::machines::by_machine(results, &cells);
-        across::machines::note_machines(&mut cells, &machines);
+        let smallest = results.experiment.stop.smallest_effect;
+        across::machines::note_machines(&mut cells, &machines, smallest);
         let warnings = notices::collect_notices(results, &cells, &events);
         let between = across::rivals::compare_arms(results, effort);
         let baseline = &results.experiment.arms[results.experiment.baseline].name;

@@ -18,13 +18,18 @@ impl Comparison {
     /// Logarithm of the ratio with its standard error; none without a ratio, or with fewer than three blocks.
     pub fn log_ratio(&self) -> Option<LogRatio> {
         let logs: Vec<f64> = self.block_ratios.iter().map(|b| b.ratio.ln()).collect();
-        if logs.len() < FEWEST_BLOCKS {
-            return None;
-        }
-        // Blocks that are far from the others moved the centre little.
-        let spread = randomization::estimate_spread(&logs)?;
+        let error = estimate_error(&logs)?;
         let value = self.ratio?.ln();
-        let error = spread / (logs.len() as f64).sqrt();
-        (value.is_finite() && error.is_finite()).then_some(LogRatio { value, error })
+        value.is_finite().then_some(LogRatio { value, error })
     }
+}
+
+/// Standard error of the centre of blocks; none with fewer than three.
+pub(super) fn estimate_error(shifts: &[f64]) -> Option<f64> {
+    if shifts.len() < FEWEST_BLOCKS {
+        return None;
+    }
+    // Blocks that are far from the others moved the centre little.
+    let error = randomization::estimate_spread(shifts)? / (shifts.len() as f64).sqrt();
+    error.is_finite().then_some(error)
 }

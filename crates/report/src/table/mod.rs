@@ -211,9 +211,9 @@ pub struct Comparison {
     /// `unknown` now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Verdict>,
-    /// Thing that the run had once, beyond which the verdict does not reach.
+    /// Thing beyond which the verdict does not reach.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub holds_for: Option<Once>,
+    pub holds_for: Option<HoldsFor>,
     /// Test that ratio, interval and evidence are by.
     pub test: Test,
     /// For `unknown`: blocks in all that a decision is likely to take.
@@ -251,6 +251,29 @@ pub struct Comparison {
     /// `ratio`, its interval and its blocks are not there then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Difference>,
+}
+
+/// Thing beyond which a verdict does not reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HoldsFor {
+    /// Arm and baseline had a boot each in the whole run.
+    ThisBoot,
+    /// The services were started once.
+    ThisStart,
+    /// The machines that were measured: the interval over machines does not say so of others.
+    TheseMachines,
+    /// The same of runs on one machine.
+    TheseRuns,
+}
+
+impl From<Once> for HoldsFor {
+    fn from(once: Once) -> Self {
+        match once {
+            Once::ThisBoot => HoldsFor::ThisBoot,
+            Once::ThisStart => HoldsFor::ThisStart,
+        }
+    }
 }
 
 /// Change on the scale of differences, in the unit of the metric.

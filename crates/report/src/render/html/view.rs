@@ -6,7 +6,7 @@ use super::setup::Setup;
 use crate::quantity::{format_percent, with_unit};
 use crate::render::chart::COLORS;
 use crate::render::sheet::{Moved, Sheet, make_sheets, moved_in, of_sets};
-use crate::render::{arms, conclusion};
+use crate::render::{arms, conclusion, machines};
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Statement, Summary, Table};
 use crate::words;
 use askama::Template;
@@ -166,7 +166,10 @@ pub fn make_page(
             .into_iter()
             .chain(arms::in_all(table))
             .collect(),
-        among: arms::describe_ranking(table),
+        among: arms::describe_ranking(table)
+            .into_iter()
+            .chain(machines::describe_over(table))
+            .collect(),
         confidence: format_percent(experiment.confidence),
         smallest_effect: format_percent(effect),
         ticks: scale.axis_ticks(),

@@ -1,12 +1,15 @@
 //! Comparisons on each machine of merged runs.
 
 use super::{Sheet, SheetCell, SheetRow, detail, plain_cell, tint};
-use crate::quantity::{format_change, format_interval};
+use crate::quantity::format_change;
+use crate::render::machines::find_compared;
 use crate::shift::Shift;
 use crate::table::across::ByMachine;
 use crate::table::across::machines::OnMachine;
 use crate::table::{CellTable, Comparison, Table, Verdict};
 use model::Better;
+use results::merge::Level;
+use stats::population::FEWEST;
 
 /// Machines that have a column of their own.
 const MOST_COLUMNS: usize = 5;
@@ -14,39 +17,38 @@ const MOST_COLUMNS: usize = 5;
 const FULL: f64 = 2.0;
 
 /// A sheet for each cell, with a row for each comparison that decides, but those of an arm that
-/// repeats the baseline; none where the results are of one machine.
+/// repeats the baseline; none where the results are of one run.
 pub fn of_machines(table: &Table) -> Vec<Sheet> {
     let cells = table.cells.iter();
     let mut sheets: Vec<Sheet> = cells.filter_map(|cell| of_cell(table, cell)).collect();
-    let first = table.across.machines.first();
-    let is_few = first.is_some_and(|by| by.machines.len() <= MOST_COLUMNS);
-    let each = match is_few {
-        true => {
-            "Each machine by its own blocks, its verdict beside the change; with ! where its interval \
-             has no value in common with those of most others."
-        }
-        false => {
-            "Machines by the verdicts of their own blocks, and the changes at the ends; JSON has all of \
-             them."
-        }
+    let Some((by, last)) = table.across.machines.first().zip(sheets.last_mut()) else {
+        return sheets;
     };
-    if let Some(last) = sheets.last_mut() {
-        last.caption = format!(
-            "{each} Over machines: each of them counts once, and the interval is for machines of which \
-             these are a sample."
-        );
-    }
+    let level = by.level.as_str();
+    let each = match by.machines.len() <= MOST_COLUMNS {
+        true => format!(
+            "Each {level} by its own blocks, its verdict beside the change; with ! where its interval \
+             has no value in common with those of most others."
+        ),
+        false => format!(
+            "Verdicts of each {level}'s own blocks, counted, and the changes at the ends; JSON has all of \
+             them."
+        ),
+    };
+    let over = match by.machines.len() < FEWEST {
+        true => format!("An interval over {level}s takes {FEWEST} of them."),
+        false => format!(
+            "Over {level}s: each of them counts once, and the interval is for {level}s of which these are \
+             a sample; the next one lies in the last column."
+        ),
+    };
+    last.caption = format!("{each} {over}");
     sheets
 }
 
 fn of_cell(table: &Table, cell: &CellTable) -> Option<Sheet> {
-    let of_cell = table
-        .across
-        .machines
-        .iter()
-        .filter(|by| by.cell == cell.name);
-    let compared = of_cell.filter_map(|by| Some((by, comparison(cell, by)?)));
-    let compared: Vec<(&ByMachine, &Comparison)> = compared.filter(|(_, c)| !c.aa).collect();
+    let of_cell = find_compared(table).filter(|(by, _)| by.cell == cell.name);
+    let compared: Vec<(&ByMachine, &Comparison)> = of_cell.collect();
     let (first, _) = compared.first()?;
     let is_few = first.machines.len() <= MOST_COLUMNS;
     let mut columns: Vec<String> = match is_few {
@@ -55,22 +57,27 @@ fn of_cell(table: &Table, cell: &CellTable) -> Option<Sheet> {
             .map(str::to_owned)
             .to_vec(),
     };
-    columns.push("over machines".to_owned());
+    let level = first.level.as_str();
+    columns.extend([format!("over {level}s"), format!("next {level}")]);
     let row = |(by, comparison): &(&ByMachine, &Comparison)| {
         let machines = by.machines.iter();
         let mut cells: Vec<SheetCell> = match is_few {
             true => machines.map(|on| of_one(on, comparison.better)).collect(),
             false => of_many(&by.machines).to_vec(),
         };
-        cells.push(over(by));
+        cells.extend(over(by));
         SheetRow {
             labels: vec![by.metric.clone(), by.arm.clone()],
             cells,
         }
     };
+    let place = match first.level {
+        Level::Machine => "on",
+        Level::Run => "in",
+    };
     Some(Sheet {
         title: format!(
-            "{} on each of {} machines",
+            "{} {place} each of {} {level}s",
             cell.title,
             first.machines.len()
         ),
@@ -80,11 +87,6 @@ fn of_cell(table: &Table, cell: &CellTable) -> Option<Sheet> {
         together: !is_few,
         ..Sheet::default()
     })
-}
-
-fn comparison<'a>(cell: &'a CellTable, by: &ByMachine) -> Option<&'a Comparison> {
-    let mut same = cell.comparisons.iter();
-    same.find(|c| c.metric == by.metric && c.arm == by.arm)
 }
 
 /// `+44.6% worse!`.
@@ -141,15 +143,15 @@ fn of_many(machines: &[OnMachine]) -> [SheetCell; 6] {
     ]
 }
 
-/// `-2.9% [-9.7%, +4.4%]`.
-fn over(by: &ByMachine) -> SheetCell {
-    let Some(mean) = by.over_machines else {
-        return SheetCell::missing_value();
+/// `-2.9% [-9.7%, +4.4%]`, and `[-19.7%, +14.4%]`.
+fn over(by: &ByMachine) -> [SheetCell; 2] {
+    let over = by.over_machines.as_ref();
+    let cell = |text: Option<String>| match text {
+        Some(text) => plain_cell(text, String::new()),
+        None => SheetCell::missing_value(),
     };
-    let ends = mean.low.zip(mean.high);
-    let ends = ends.map(|(low, high)| format!(" {}", format_interval(low, high)));
-    plain_cell(
-        format_change(mean.value) + &ends.unwrap_or_default(),
-        String::new(),
-    )
+    [
+        cell(over.map(|over| over.format_change())),
+        cell(over.and_then(|over| over.format_next())),
+    ]
 }

@@ -9,7 +9,7 @@ mod verdicts;
 
 use super::sheet::Sheet;
 use crate::columns::{Align, Columns, plain_line, wrap_text, wrap_with_remedy};
-use crate::render::{Options, arms, conclusion};
+use crate::render::{Options, arms, conclusion, machines};
 use crate::table::{CellTable, Notice, Table};
 use crate::words;
 use model::Severity;
@@ -105,7 +105,8 @@ impl Page {
         for tally in &table.tallies {
             self.sentence(&conclusion::sentence_parts(table, tally));
         }
-        for sentence in arms::describe_ranking(table) {
+        let over = machines::describe_over(table);
+        for sentence in arms::describe_ranking(table).into_iter().chain(over) {
             self.wrapped(&sentence, 0, 2);
         }
         if let Some(sequential) = &table.across.sequential {

@@ -1,13 +1,14 @@
-//! Machines of merged runs: the change on each, and on machines in general.
+//! Machines of merged runs, or runs of one machine: the change on each, and over all like them.
 
-use super::{GeometricMean, geometric_mean};
+use super::over::Over;
 use crate::quantity::{format_change, format_interval};
 use crate::shift::Shift;
-use crate::table::{CellTable, Comparison, Verdict, cell};
+use crate::table::{CellTable, Comparison, HoldsFor, Verdict, cell};
 use results::ResultSet;
+use results::merge::Level;
 use serde::Serialize;
 
-/// One comparison that decides, by the machines of its blocks.
+/// One comparison that decides, by the machines of its blocks, or by their runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ByMachine {
     pub cell: String,
@@ -16,14 +17,15 @@ pub struct ByMachine {
     pub metric: String,
     pub arm: String,
     pub baseline: String,
-    /// Geometric mean of the machines' ratios, each of them one value, and its interval: for other
-    /// machines, of which these are a sample. None with fewer than two machines that have a ratio.
-    pub over_machines: Option<GeometricMean>,
+    /// What the blocks are told apart by: runs where they are all of one machine.
+    pub level: Level,
+    /// The change over machines (or runs) of which these are a sample. None with fewer than two that have one.
+    pub over_machines: Option<Over>,
     /// In the order in which they were merged.
     pub machines: Vec<OnMachine>,
 }
 
-/// The comparison on one machine alone.
+/// The comparison on one machine alone, or in one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OnMachine {
     pub machine: String,
@@ -39,10 +41,10 @@ pub struct OnMachine {
     pub differs: bool,
 }
 
-/// Empty where the results are of one machine.
+/// Empty where the results are of one run.
 pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
-    let alone: Vec<(&str, Vec<Vec<Comparison>>)> = results
-        .by_machine()
+    let alone: Vec<(String, Vec<Vec<Comparison>>)> = results
+        .split_by_part()
         .map(|(name, results)| {
             let cells = 0..cells.len();
             let of_cell = |index| cell::compare_cell(&results, index);
@@ -52,23 +54,30 @@ pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
     if alone.is_empty() {
         return Vec::new();
     }
+    let level = results.find_level();
     let of_cell = |(index, cell): (usize, &CellTable)| {
         let on_each: Vec<(&str, &[Comparison])> = alone
             .iter()
-            .map(|(name, cells)| (*name, cells[index].as_slice()))
+            .map(|(name, cells)| (name.as_str(), cells[index].as_slice()))
             .collect();
         let found = cell
             .deciding_comparisons()
-            .map(|all| ByMachine::of(cell, all, &on_each));
+            .map(|all| ByMachine::of(level, cell, all, &on_each));
         found.collect::<Vec<_>>()
     };
     cells.iter().enumerate().flat_map(of_cell).collect()
 }
 
 impl ByMachine {
-    fn of(cell: &CellTable, all: &Comparison, on_each: &[(&str, &[Comparison])]) -> Self {
-        let mut same = on_each.iter().filter_map(|(_, on)| same_as(all, on));
-        let in_unit = all.difference.is_some() || same.any(|c| c.difference.is_some());
+    fn of(
+        level: Level,
+        cell: &CellTable,
+        all: &Comparison,
+        on_each: &[(&str, &[Comparison])],
+    ) -> Self {
+        let same = on_each.iter().filter_map(|(_, on)| same_as(all, on));
+        let same: Vec<&Comparison> = same.collect();
+        let in_unit = all.difference.is_some() || same.iter().any(|c| c.difference.is_some());
         let machines = on_each.iter().map(|(name, comparisons)| {
             let same = same_as(all, comparisons);
             let difference = same.and_then(|c| Shift::of_effect(c, 0.0));
@@ -83,9 +92,6 @@ impl ByMachine {
                 differs: same.is_some_and(|one| differs(name, one, all, on_each)),
             }
         });
-        let machines: Vec<OnMachine> = machines.collect();
-        let ratios: Vec<f64> = machines.iter().filter_map(|found| found.ratio).collect();
-        let alpha = 1.0 - all.confidence;
         ByMachine {
             cell: cell.name.clone(),
             workload: all.workload.clone(),
@@ -93,8 +99,9 @@ impl ByMachine {
             metric: all.metric.clone(),
             arm: all.arm.clone(),
             baseline: all.baseline.clone(),
-            over_machines: geometric_mean(&ratios, alpha).filter(|_| ratios.len() > 1 && !in_unit),
-            machines,
+            level,
+            over_machines: Over::from_parts(&same, in_unit.then_some(all.unit.as_str())),
+            machines: machines.collect(),
         }
     }
 
@@ -102,23 +109,18 @@ impl ByMachine {
     fn doubts(&self) -> impl Iterator<Item = String> {
         let differing = self.machines.iter().filter(|found| found.differs);
         differing.filter_map(|found| {
-            if let Some(difference) = &found.difference {
-                return Some(format!(
-                    "the machine {} differs from the others: {}",
-                    found.machine,
-                    difference.in_words()
-                ));
-            }
-            let (ratio, (low, high)) = (found.ratio?, found.low.zip(found.high)?);
-            let over = self.over_machines;
-            let over = over.map_or_else(String::new, |mean| {
-                format!("; the mean over machines is {}", format_change(mean.value))
-            });
+            let change = match &found.difference {
+                Some(difference) => difference.in_words(),
+                None => {
+                    let (low, high) = found.low.zip(found.high)?;
+                    let interval = format_interval(low, high);
+                    format!("{} {interval}", format_change(found.ratio?))
+                }
+            };
             Some(format!(
-                "the machine {} differs from the others: {} {}{over}",
-                found.machine,
-                format_change(ratio),
-                format_interval(low, high)
+                "the {} {} differs from the others: {change}",
+                self.level.as_str(),
+                found.machine
             ))
         })
     }
@@ -157,9 +159,9 @@ fn same_as<'a>(all: &Comparison, on_machine: &'a [Comparison]) -> Option<&'a Com
     same.find(|c| c.metric == all.metric && c.arm == all.arm)
 }
 
-/// Says of each comparison which machines differ. All blocks together are not called the same where
-/// a machine is better or worse: many blocks of others can hide it.
-pub fn note_machines(cells: &mut [CellTable], found: &[ByMachine]) {
+/// Says of each comparison which machines differ, and whether its verdict is about these alone. All blocks together are
+/// not called the same where a machine is better or worse: many blocks of others can hide it.
+pub fn note_machines(cells: &mut [CellTable], found: &[ByMachine], smallest: f64) {
     for cell in cells {
         for comparison in &mut cell.comparisons {
             let mut same = found.iter().filter(|by| {
@@ -169,8 +171,18 @@ pub fn note_machines(cells: &mut [CellTable], found: &[ByMachine]) {
             comparison.notes.extend(by.doubts());
             if comparison.verdict == Verdict::Same && by.is_mixed() {
                 comparison.verdict = Verdict::Unknown;
-                let what = "all blocks together are the same, but not those of each machine";
-                comparison.notes.push(what.to_owned());
+                comparison.notes.push(format!(
+                    "all blocks together are the same, but not those of each {}",
+                    by.level.as_str()
+                ));
+            }
+            let over = by.over_machines.as_ref();
+            let is_beyond = over.is_some_and(|over| over.supports(comparison, smallest));
+            if comparison.verdict != Verdict::Unknown && !is_beyond {
+                comparison.holds_for = Some(match by.level {
+                    Level::Machine => HoldsFor::TheseMachines,
+                    Level::Run => HoldsFor::TheseRuns,
+                });
             }
         }
     }

@@ -7,6 +7,7 @@ pub mod grid;
 pub mod interference;
 pub mod machines;
 pub mod neighbour_cost;
+mod over;
 pub mod ranks;
 pub mod rivals;
 pub mod scan;
@@ -64,7 +65,7 @@ pub struct Across {
     /// Imported runs, which were not interleaved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequential: Option<Sequential>,
-    /// Comparisons by the machines of merged runs.
+    /// Comparisons by the machines of merged runs, or by the runs of one machine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<ByMachine>,
     /// Comparisons of the arms with each other, for deciding metrics; a family of their own.

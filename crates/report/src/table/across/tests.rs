@@ -1,5 +1,5 @@
 use super::*;
-use crate::table::Table;
+use crate::table::{HoldsFor, Table, Verdict};
 use model::{Load, Measurement, Variant};
 use synthetic::Scenario;
 
@@ -223,16 +223,110 @@ fn a_grid_has_a_place_for_each_arm_and_none_for_what_is_left_out() {
     assert!((slow.ratio.unwrap() - 3.0).abs() < 0.01);
 }
 
-#[test]
-fn a_machine_without_the_figure_keeps_its_column() {
-    let mut results = results(&scenario(|_| {}), 1.0);
-    let source = |machine: &str, seed, blocks| results::Source {
+fn source(machine: &str, seed: u64, blocks: u32) -> results::Source {
+    results::Source {
         machine: machine.to_owned(),
         created: "2026-11-21T19:16:06Z".to_owned(),
         seed,
         blocks,
         together: false,
-    };
+    }
+}
+
+/// The table of merged runs of these machines, under whose second arm latencies are so many times as long, in the first
+/// cell.
+fn merged(of: [(&str, f64); 3]) -> Table {
+    let mut results = results(&scenario(|_| {}), 1.0);
+    let blocks = [4, 4, 3];
+    let sources = of.iter().zip(blocks).zip(1..);
+    let sources = sources.map(|(((name, _), blocks), seed)| source(name, seed, blocks));
+    results.manifest.sources = sources.collect();
+    for stored in &mut results.trials {
+        let place = &stored.trial.place;
+        if (place.cell, place.arm) == (0, 1) {
+            let part = usize::from(place.block > 4) + usize::from(place.block > 8);
+            let scatter = 1.0 + 0.002 * f64::from(place.block % 2);
+            stored.trial.result.metrics[0].value *= of[part].1 * scatter;
+        }
+    }
+    Table::from_results(&results)
+}
+
+fn over(table: &Table) -> (&ByMachine, &over::Over) {
+    let by = &table.across.machines[0];
+    (by, by.over_machines.as_ref().unwrap())
+}
+
+#[test]
+fn three_machines_tell_of_others_and_of_the_next_one() {
+    let table = merged([("a", 1.10), ("b", 1.12), ("c", 1.20)]);
+    let (by, over) = over(&table);
+    assert_eq!(
+        (by.level, over.machines),
+        (results::merge::Level::Machine, 3)
+    );
+    // Mean and standard deviation of the logarithms are 0.1303 and 0.0459, Student's quantile is 4.303.
+    let found = [
+        over.low,
+        Some(over.value),
+        over.high,
+        over.next_low,
+        over.next_high,
+    ];
+    for (found, wanted) in found.into_iter().zip([1.016, 1.139, 1.277, 0.907, 1.431]) {
+        assert!((found.unwrap() - wanted).abs() < 0.005, "{over:?}");
+    }
+    assert_eq!(over.differ, None, "four blocks have no interval");
+    assert!((over.between.unwrap() - 0.0459).abs() < 0.002, "{over:?}");
+    let said = crate::render::machines::describe_over(&table).join(" ");
+    let wanted = "p99 of requests under batch in wakeup 50% 14 % higher (1.7 to 28 %), on the next one 9.3 % lower \
+                  to 43 % higher.";
+    assert!(said.contains(wanted), "{said}");
+    let first = &table.cells[0].comparisons[0];
+    assert_eq!((first.verdict, first.holds_for), (Verdict::Worse, None));
+}
+
+#[test]
+fn a_call_that_machines_in_general_do_not_bear_out_is_about_these() {
+    let reach = |of| merged(of).cells[0].comparisons[0].holds_for;
+    let found = reach([("a", 1.10), ("b", 1.12), ("c", 1.60)]);
+    assert_eq!(found, Some(HoldsFor::TheseMachines));
+    let two = merged([("a", 1.10), ("b", 1.12), ("a", 1.11)]);
+    assert_eq!(over(&two).1.low, None);
+    let said = crate::render::machines::describe_over(&two);
+    assert_eq!(
+        said,
+        ["Of other machines these 2 machines tell nothing: that takes 3 or more."]
+    );
+    assert_eq!(
+        two.cells[0].comparisons[0].holds_for,
+        Some(HoldsFor::TheseMachines)
+    );
+}
+
+#[test]
+fn nights_of_one_machine_are_a_level_of_their_own() {
+    let table = merged([("a", 1.10), ("a", 1.12), ("a", 1.60)]);
+    let (by, over) = over(&table);
+    assert_eq!((by.level, over.machines), (results::merge::Level::Run, 3));
+    assert_eq!(by.machines[2].machine, "2026-11-21 seed 3");
+    let holds_for = table.cells[0].comparisons[0].holds_for;
+    assert_eq!(holds_for, Some(HoldsFor::TheseRuns));
+    let sheets = crate::render::sheet::make_sheets(&table);
+    let sheet = sheets
+        .iter()
+        .find(|s| s.title.ends_with("in each of 3 runs"));
+    assert!(
+        sheet
+            .unwrap()
+            .columns
+            .ends_with(&["over runs".to_owned(), "next run".to_owned()])
+    );
+}
+
+#[test]
+fn a_machine_without_the_figure_keeps_its_column() {
+    let mut results = results(&scenario(|_| {}), 1.0);
     results.manifest.sources = vec![source("a", 1, 6), source("b", 2, 5)];
     for stored in &mut results.trials {
         if stored.trial.place.block > 6 {

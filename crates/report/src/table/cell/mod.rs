@@ -265,7 +265,9 @@ impl<'a> CellScope<'a> {
             verdict: self.verdict(&judged, arm),
             withdrawn: judged.withdrawn_verdict(),
             // Each of merged runs has its own.
-            holds_for: (experiment.find_once(self.workload, arm)).filter(|_| !self.merged),
+            holds_for: (experiment.find_once(self.workload, arm))
+                .filter(|_| !self.merged)
+                .map(Into::into),
             test: judged.test,
             blocks_needed: judged.blocks_needed,
             more_ns: None,
