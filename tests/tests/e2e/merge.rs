@@ -32,6 +32,20 @@ fn of_batch<'a>(report: &'a Value, list: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no such comparison in {}", report[list]))
 }
 
+/// Machines of a comparison, with what is said of each: whether it differs, and its blocks.
+fn list_machines(of: &Value) -> Vec<(&str, bool, u64)> {
+    let machines = of["machines"].as_array().expect("a list").iter();
+    let said = machines.map(|m| {
+        let name = m["machine"].as_str().unwrap_or_default();
+        (
+            name,
+            m["differs"] == true,
+            m["blocks"].as_u64().unwrap_or(0),
+        )
+    });
+    said.collect()
+}
+
 #[test]
 fn a_fleet_has_one_verdict_and_the_machine_that_disagrees_is_named() {
     let bench = Bench::default();
@@ -66,23 +80,12 @@ fn a_fleet_has_one_verdict_and_the_machine_that_disagrees_is_named() {
     assert_eq!(blocks(&fleet), Some(each.iter().sum()));
     assert!(one.get("machines").is_none(), "{one}");
     let machines = of_batch(&fleet, "machines");
-    let names = machines["machines"].as_array().expect("a list").iter();
-    let names: Vec<(&str, bool, u64)> = names
-        .map(|m| {
-            let name = m["machine"].as_str().unwrap_or_default();
-            (
-                name,
-                m["differs"] == true,
-                m["blocks"].as_u64().unwrap_or(0),
-            )
-        })
-        .collect();
     let wanted = [
         ("node1", false, each[0] + each[3]),
         ("node2", false, each[1]),
         ("node3", true, each[2]),
     ];
-    assert_eq!(names, wanted);
+    assert_eq!(list_machines(machines), wanted);
     let full = stdout(&bench.run(&["report", "fleet", "--full"]));
     assert!(
         full.contains("hackbench 4 on each of 3 machines") && full.contains("over machines"),
