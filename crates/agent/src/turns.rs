@@ -87,8 +87,8 @@ pub fn results(of_trial: &TrialResult, arms: Vec<OfArm>) -> Vec<TrialResult> {
 #[derive(Debug, Default)]
 pub struct Known {
     figures: Parsed,
-    /// Numbers of turns that the runner was told of.
-    looks: Vec<u32>,
+    /// Number of turns that the runner was told of last.
+    told: usize,
     /// It has said that they are enough.
     is_enough: bool,
 }
@@ -106,13 +106,12 @@ impl Known {
     /// Number of turns whose figures have come since the last look.
     fn count_new(&self) -> Option<usize> {
         let known = self.figures.turns.len();
-        let last = self.looks.last().map_or(0, |look| *look as usize);
-        (known > last).then_some(known)
+        (known > self.told).then_some(known)
     }
 }
 
 /// Outcome of one turn.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Turned {
     /// Facts that were read after the change and at the end of the window.
     evidence: Evidence,
@@ -131,6 +130,16 @@ impl Turned {
             change_ns: 0,
             void: Some(format!("an earlier turn ended all: {why}")),
             is_lost: false,
+        }
+    }
+
+    /// The same for a look, which asks for figures alone.
+    fn without_evidence(&self) -> Self {
+        Turned {
+            evidence: Evidence::default(),
+            change_ns: self.change_ns,
+            void: self.void.clone(),
+            is_lost: self.is_lost,
         }
     }
 }
@@ -162,9 +171,6 @@ impl<'a> Trial<'a, '_> {
         let taken = first_turns(taking, turned.len());
         parsed.turns.truncate(turned.len());
         self.of_arms = of_arms(&taken, &parsed, turned)?;
-        for of_arm in &mut self.of_arms {
-            of_arm.windows.looks.clone_from(&self.so_far.looks);
-        }
         self.warn_of_short_windows();
         Ok(())
     }
@@ -238,21 +244,20 @@ impl<'a> Trial<'a, '_> {
         }
         let new = self.so_far.count_new();
         if let Some(known) = new.filter(|known| *known <= turned.len()) {
-            let look = u32::try_from(known).unwrap_or(u32::MAX);
-            self.so_far.looks.push(look);
+            self.so_far.told = known;
             let taken = first_turns(taking, known);
-            let arms = of_arms(&taken, &self.so_far.figures, turned[..known].to_vec());
+            // Evidence is for the end, and much of it takes time of the next change.
+            let turned = turned[..known].iter().map(Turned::without_evidence);
+            let arms = of_arms(&taken, &self.so_far.figures, turned.collect());
             // That an arm has no window which counts is said at the end.
             if let Ok(arms) = arms {
                 let arms = arms.into_iter().map(OfArm::so_far).collect();
                 (self.context.say)(Reply::SoFar { arms });
             }
         }
-        let is_asked = !self.so_far.looks.is_empty();
+        let is_asked = self.so_far.told > 0;
         if is_asked && (self.context.hear)(Duration::ZERO) == Some(Request::Enough) {
             self.so_far.is_enough = true;
-            // It ends the process, as the end of all turns does.
-            self.so_far.looks.pop();
         }
         self.so_far.is_enough
     }

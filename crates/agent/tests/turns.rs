@@ -130,7 +130,8 @@ fn a_process_ends_at_the_end_of_a_pair_when_the_runner_has_enough() {
             windows.pairs
         );
         assert_eq!(windows.pairs, results[0].windows.as_ref().unwrap().pairs);
-        assert_eq!(windows.looks.first(), Some(&16));
+        // The runner knows which looks it judged.
+        assert!(windows.looks.is_empty(), "{:?}", windows.looks);
         let first = &told[0][arm].windows;
         assert_eq!(first.pairs, windows.pairs[..8]);
         assert!(!first.by_pair("requests_per_sec", Span::Whole).is_empty());

@@ -210,6 +210,11 @@ fn invalid(dir: &Path, source: Invalid) -> ResultsError {
     }
 }
 
+/// True where the host name of the target is that of the machine: guests have all the same.
+pub fn has_name_of_machine(experiment: &Experiment) -> bool {
+    matches!(experiment.target.kind(), "local" | "ssh" | "slurm")
+}
+
 impl ResultSet {
     /// Runs that these results were merged from, with the numbers that their blocks and places had
     /// in them; the results themselves where they are of one run.
@@ -222,8 +227,11 @@ impl ResultSet {
             .collect()
     }
 
-    /// What the blocks of merged results are told apart by.
+    /// What the blocks of merged results are told apart by. Runs of guests say nothing of other machines.
     pub fn find_level(&self) -> Level {
+        if !has_name_of_machine(&self.experiment) {
+            return Level::Run;
+        }
         let sources = &self.manifest.sources;
         let is_another = |source: &Source| source.machine != sources[0].machine;
         match sources.iter().any(is_another) {

@@ -37,9 +37,10 @@ pub fn plan_turns(
         return None;
     }
     let rounds = rounds_of_block(experiment, workload, place.block, lengths);
+    let stop = &experiment.stop;
     Some(TakingTurns {
-        // A fixed number of blocks ends no sooner.
-        is_watched: experiment.stop.min_blocks != experiment.stop.max_blocks,
+        // A fixed number of blocks ends no sooner, and neither do those before the last that there has to be.
+        is_watched: place.block >= stop.min_blocks && stop.min_blocks != stop.max_blocks,
         ..drawn(experiment, plan, place, lengths, rounds)
     })
 }

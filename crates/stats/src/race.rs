@@ -239,10 +239,9 @@ pub fn is_settled(blocks: &[BlockGains], runners: &[Runner], smallest_effect: f6
         let highest = highest.map(|(mean, sd)| mean + 2.0 * sd / (ahead.len() as f64).sqrt());
         highest.is_some_and(|highest| highest < smallest_effect.ln_1p())
     };
-    let rivals = (1..runners.len()).filter(|arm| *arm != front && runners[*arm].is_in());
-    rivals
-        .filter(|arm| runners[*arm].may_hold)
-        .all(|arm| is_behind(&arm))
+    // One that seems to break a constraint is ahead until it is known to break it.
+    let mut rivals = (1..runners.len()).filter(|arm| *arm != front && runners[*arm].is_in());
+    rivals.all(|arm| is_behind(&arm))
 }
 
 /// Candidates whose difference from this one is surely smaller than what matters.

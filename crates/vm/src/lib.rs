@@ -138,6 +138,7 @@ impl Vm {
         let line = self.command_line(&bootable, choice.accel)?;
         let launch = self.launch(&bootable)?;
         let setup = self.setup(&bootable, &line.kernel, agent);
+        self.note_start(&bootable);
         let guest = boot::boot(&line, &setup, &launch)?;
         self.died += guest.attempts - 1;
         self.note(&bootable, &guest);
@@ -170,7 +171,14 @@ impl Vm {
             incoming: Some(incoming),
             ..self.command_line(&bootable, choice.accel)?
         };
+        self.note_start(&bootable);
         boot::resume(&line, ready, &self.launch(&bootable)?)
+    }
+
+    fn note_start(&mut self, bootable: &Bootable) {
+        let kernel = bootable.kernel.vmlinuz.clone();
+        let files = std::iter::once(kernel).chain(image_path(&self.spec.root));
+        self.snapshot.note_start(files);
     }
 
     /// Continues a guest that was booted with this kernel, from where it was saved.

@@ -100,12 +100,38 @@ pub(crate) struct Named {
     /// True if the snapshot has a network, whether or not ports are forwarded to it.
     pub has_network: bool,
     hashes: BTreeMap<PathBuf, (Stamp, String)>,
+    /// Files that the guest has as they were when it started.
+    started: BTreeMap<PathBuf, Stamp>,
 }
 
 /// Device, inode, size, and times of the last changes of contents and of inode: nobody can set the last.
 type Stamp = [u64; 7];
 
 impl Named {
+    /// Takes note of the files that a guest starts with.
+    pub(crate) fn note_start(&mut self, files: impl Iterator<Item = PathBuf>) {
+        let stamps = files.filter_map(|path| {
+            let found = fs::metadata(&path).ok()?;
+            Some((path, stamp(&found)))
+        });
+        self.started = stamps.collect();
+    }
+
+    /// Refuses files that are others than those that the guest started with, whose memory knows the old ones.
+    fn refuse_changed(&self, name: &str) -> Result<(), VmError> {
+        let mut changed = self.started.iter().filter(|(path, known)| {
+            fs::metadata(path).map_or(true, |found| stamp(&found) != **known)
+        });
+        match changed.next() {
+            None => Ok(()),
+            Some((path, _)) => Err(unmet_error(
+                &format!("snapshot {name}"),
+                &format!("{} was changed since the guest started", path.display()),
+                "start the guest again, and save that one",
+            )),
+        }
+    }
+
     /// Hash of a file. One that has not changed since is not read again.
     fn hash_file(&mut self, path: &Path) -> Result<String, VmError> {
         let failed = |e| io("read", path)(e);
@@ -375,6 +401,7 @@ impl Vm {
         ready: &Ready,
         done: Option<Done>,
     ) -> Result<Snapshot, VmError> {
+        self.snapshot.refuse_changed(name)?;
         let since_epoch = SystemTime::UNIX_EPOCH.elapsed();
         Ok(Snapshot {
             name: name.to_owned(),
@@ -430,6 +457,12 @@ impl Vm {
             false => "none",
         };
         let machine = format!("{} {}", architecture.name, architecture.board);
+        // What starts in the guest has those of who saved it.
+        let environment = serde_json::json!(self.options.environment).to_string();
+        let environment: String = Sha256::digest(environment)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let words = |value: Value| value.to_string();
         let parts = [
             ("kernel", format!("{} {kernel}", bootable.kernel.release)),
@@ -445,6 +478,11 @@ impl Vm {
                 words(serde_json::json!(spec.append.clone().unwrap_or_default())),
             ),
             ("topology", words(serde_json::json!(spec.topology))),
+            ("environment", environment),
+            (
+                "directory",
+                self.options.directory.to_string_lossy().into_owned(),
+            ),
             ("capacities", words(serde_json::json!(spec.capacities))),
             (NETWORK, network.to_owned()),
             ("machine", machine),

@@ -21,8 +21,9 @@ use std::time::{Duration, Instant};
 /// Time between two looks at the arm inside the window. A look takes about a fifth of a millisecond of a CPU that is
 /// measured.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// The same where somebody watches, who has new figures with each.
-const WATCHED_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The same where somebody watches, who has new figures with each, and where processes that come to a daemon are to have
+/// the arm soon.
+const SHORT_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The first look after the window opened, so that short trials have one.
 const FIRST_LOOK: Duration = Duration::from_millis(250);
 
@@ -46,8 +47,9 @@ pub trait Bell {
 
 /// The moment of the next look at the arm, if one is taken now.
 fn find_next_look(trial: &Trial) -> Instant {
-    let pause = match trial.spec.is_watched {
-        true => WATCHED_LOOK_EVERY,
+    let is_short = trial.spec.is_watched || trial.in_force.arm.daemon.is_some();
+    let pause = match is_short {
+        true => SHORT_LOOK_EVERY,
         false => LOOK_EVERY,
     };
     Instant::now() + pause

@@ -118,9 +118,8 @@ fn looks_of(processes: &[Process], metric: &str) -> Vec<Vec<usize>> {
         // A pair has two turns.
         let known = |turns: &u32| before + shifts.range(..turns / 2).count();
         let within = process.arm.looks.iter().map(known);
-        let mut looks: Vec<usize> = within.chain([before + shifts.len()]).collect();
-        // Void pairs add nothing.
-        looks.dedup();
+        // Each look has its place in the lists of all comparisons, also where void pairs add nothing.
+        let looks: Vec<usize> = within.chain([before + shifts.len()]).collect();
         before += shifts.len();
         looks
     };

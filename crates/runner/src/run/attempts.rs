@@ -1,6 +1,6 @@
 //! The attempts at a place of the plan: each measures, is proven, and is stored.
 
-use super::turns::SoFarLook;
+use super::turns::{SoFarLook, note_looks};
 use super::{Run, bounds, turns};
 use crate::connection::{Connection, with_last_lines};
 use crate::controller_load::Apart;
@@ -327,7 +327,9 @@ impl<'a> Run<'a> {
         let mut trial = UnderWay::new(self.interrupted, &mut on_news);
         if !is_apart {
             let ended = trial.run_whole(target, spec);
-            return trial.finish_trial(ended);
+            let mut end = trial.finish_trial(ended)?;
+            note_looks(&mut end, &look.into_not_enough());
+            return Ok(end);
         }
         let mut apart = Apart {
             trial: &mut trial,

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::{Event, RunError};
-use model::{Severity, Warning, Windows, format_duration_ns};
+use model::{Severity, Trial, Warning, Windows, format_duration_ns};
 use std::time::Duration;
 
 /// First words of the warning that the budget ended the run.
@@ -277,16 +277,16 @@ impl Run<'_> {
     /// Mean time of the trials of a cell so far. Where arms take turns the process of this block is as long as its
     /// turns, and what is around them is that of those so far.
     fn mean_trial_ns(&self, cell: usize, block: u32) -> Option<u64> {
-        let here = self.trials.iter().filter(|t| t.place.cell == cell);
-        let around = here.map(|t| {
+        let here = || self.trials.iter().filter(|t| t.place.cell == cell);
+        let count = here().count() as u64;
+        let sum = |of: &dyn Fn(&Trial) -> u64| here().map(of).fold(0, u64::saturating_add);
+        let turns_ns = |t: &Trial| {
             let of_turns = t.result.windows.as_ref().map(Windows::turns_ns);
-            let turns_ns = of_turns.unwrap_or_else(|| self.turns_ns(cell, t.place.block));
-            t.result.elapsed_ns.saturating_sub(turns_ns)
-        });
-        let times: Vec<u64> = around.collect();
-        let count = times.len() as u64;
-        let sum = times.into_iter().fold(0, u64::saturating_add);
-        let around_ns = sum.checked_div(count)?;
+            of_turns.unwrap_or_else(|| self.turns_ns(cell, t.place.block))
+        };
+        // The arms of a process have equal shares of its time, and the baseline has half of its turns.
+        let around_ns = sum(&|t| t.result.elapsed_ns).saturating_sub(sum(&turns_ns));
+        let around_ns = around_ns.checked_div(count)?;
         Some(around_ns.saturating_add(self.turns_ns(cell, block)))
     }
 

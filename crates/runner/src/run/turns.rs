@@ -3,7 +3,7 @@
 use super::Run;
 use super::attempts::Attempt;
 use crate::cells::{CellState, Decisions, GivenUp};
-use crate::trial::void_result;
+use crate::trial::{TrialEnd, void_result};
 use model::turns::arm_of_file;
 use model::{PlannedTrial, SoFar, Trial, TrialFile, TrialResult, TrialState};
 use results::TrialFiles;
@@ -34,6 +34,9 @@ pub(super) struct SoFarLook<'r, 'e> {
     metrics: Vec<String>,
     /// It judges beside the load, so the next look waits twenty times as long as the last one took.
     due: Instant,
+    /// Numbers of turns after which it judged, and they were not enough.
+    not_enough: Vec<u32>,
+    has_enough: bool,
 }
 
 /// Pause after a look, in times of what it took.
@@ -52,23 +55,35 @@ impl<'r, 'e> SoFarLook<'r, 'e> {
             places,
             metrics,
             due: Instant::now(),
+            not_enough: Vec::new(),
+            has_enough: false,
         }
     }
 
-    /// Would the cell be decided, but for the least number of blocks, if the process ended now?
+    /// Numbers of turns after which the process went on by what was seen.
+    pub fn into_not_enough(self) -> Vec<u32> {
+        self.not_enough
+    }
+
+    /// Would the cell be decided if the process ended now? Only the process that may be the last one ends so: pairs of
+    /// those before it are measured in any case.
     pub fn is_enough(&mut self, trials: &mut Vec<Trial>, arms: &[SoFar]) -> bool {
         let began = Instant::now();
-        let has_one = |arm: &SoFar| {
+        let has_all = |arm: &SoFar| {
             let mut metrics = self.metrics.iter();
-            metrics.any(|name| arm.metrics.iter().any(|m| m.metric == *name))
+            metrics.all(|name| arm.metrics.iter().any(|m| m.metric == *name))
         };
-        // Where nothing is known nothing is open.
-        if began < self.due || !arms.iter().all(has_one) {
+        // A metric that is not known yet is not open, and may be one at the end.
+        if self.has_enough || began < self.due || !arms.iter().all(has_all) {
             return false;
         }
-        let is_decided = self.is_decided(trials, arms);
+        self.has_enough = self.is_decided(trials, arms);
+        if !self.has_enough {
+            let last = arms.iter().filter_map(|arm| arm.windows.turns.last());
+            self.not_enough.extend(last.max().map(|turn| turn + 1));
+        }
         self.due = Instant::now() + began.elapsed() * PAUSES;
-        is_decided
+        self.has_enough
     }
 
     /// `trials` are as before afterwards.
@@ -91,11 +106,18 @@ impl<'r, 'e> SoFarLook<'r, 'e> {
         let states = self.decisions.cell_states(trials, self.given_up);
         trials.truncate(before);
         let state = self.places.first().and_then(|place| states.get(place.cell));
-        match state {
-            Some(CellState::Open(open)) => open.is_empty(),
-            Some(CellState::Decided) => true,
-            None => false,
-        }
+        matches!(state, Some(CellState::Decided))
+    }
+}
+
+/// Notes in the results of a process the looks at it after which it went on.
+pub(super) fn note_looks(end: &mut TrialEnd, looks: &[u32]) {
+    let TrialEnd::Result { result, arms, .. } = end else {
+        return;
+    };
+    let results = arms.iter_mut().chain([&mut **result]);
+    for windows in results.filter_map(|result| result.windows.as_mut()) {
+        windows.looks = looks.to_vec();
     }
 }
 

@@ -7,7 +7,7 @@ use crate::measure::{build, default_dir};
 use crate::results_argument::Opened;
 use model::{Severity, Warning};
 use report::compare::{describe_unmatched, same_run};
-use results::merge::Part;
+use results::merge::{Part, has_name_of_machine};
 use results::{FORMAT, Manifest, ResultSet, RunState};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -100,14 +100,12 @@ fn check(paths: &[std::path::PathBuf], all: &[ResultSet]) -> Result<(), CliError
     Ok(())
 }
 
-/// The host name where that tells machines apart: guests have all the same.
+/// The host name where that tells machines apart, else the place of the results.
 fn machine(path: &Path, results: &ResultSet) -> String {
-    match (
-        results.experiment.target.kind(),
-        results.system.hostname.as_str(),
-    ) {
-        ("local" | "ssh" | "slurm", host) if !host.is_empty() => host.to_owned(),
-        _ => path.display().to_string(),
+    let host = &results.system.hostname;
+    match has_name_of_machine(&results.experiment) && !host.is_empty() {
+        true => host.clone(),
+        false => path.display().to_string(),
     }
 }
 

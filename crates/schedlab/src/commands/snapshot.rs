@@ -6,7 +6,7 @@ use crate::exit::CliError;
 use crate::output::{self, Plain, say};
 use clap::Subcommand;
 use model::printable::one_line;
-use model::{Check, CheckState, Experiment};
+use model::{Check, CheckState, Experiment, TargetSpec};
 use std::process::ExitCode;
 use vm::manage::DEFAULT_GUEST;
 use vm::manage::snapshot;
@@ -116,6 +116,16 @@ pub fn describe_named(experiment: &Experiment) -> Option<String> {
         }
         Err(e) => e.to_string(),
     })
+}
+
+/// Leaves no name of a snapshot in an experiment whose work is another than that of the runs which share it: its guests
+/// are saved for it alone.
+pub fn forget_name(experiment: &mut Experiment) {
+    if let Ok(mut spec) = VmSpec::from_target(&experiment.target)
+        && spec.snapshot.take().is_some()
+    {
+        experiment.target = TargetSpec::from(&spec);
+    }
 }
 
 /// In seconds, UTC.

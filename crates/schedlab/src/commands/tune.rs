@@ -13,6 +13,7 @@ mod state;
 pub use replay::{is_race, replay_race};
 
 use super::propose;
+use super::snapshot::forget_name;
 use crate::args::{ExperimentArgs, TuneArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
@@ -429,6 +430,7 @@ impl<'a> Tune<'a> {
         let experiment = &mut wanted.experiment;
         if let Some(loads) = run.loads {
             loads.change_loads(experiment);
+            forget_name(experiment);
         }
         experiment.seed = experiment.seed.wrapping_add(run.seeds);
         experiment.name = format!(

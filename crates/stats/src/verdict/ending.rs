@@ -55,9 +55,10 @@ pub fn estimate_size(xs: &[f64], looks: &[usize], rule: Rule) -> Option<f64> {
     let centre = estimate_centre(xs)?;
     let fewest = fewest_pairs(rule.alpha, rule.prior) as usize;
     let earlier = looks.iter().copied();
-    let earlier: Vec<usize> = earlier
+    let mut earlier: Vec<usize> = earlier
         .filter(|look| (fewest..xs.len()).contains(look))
         .collect();
+    earlier.dedup();
     let Some(first) = earlier.first().copied() else {
         return Some(centre);
     };

@@ -3,6 +3,7 @@
 use super::alarms::refuse_ended;
 use super::open_store;
 use crate::args::ConfirmArgs;
+use crate::commands::snapshot::forget_name;
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, default_dir, interrupt_flag, measure_anew};
 use crate::output::{self, Plain, note, say};
@@ -226,7 +227,7 @@ pub fn find_version(experiment: &Experiment, name: &str) -> Option<Arm> {
     Some(arm)
 }
 
-/// Leaves the workload and the load of one cell, decided by one metric.
+/// Leaves the workload and the load of one cell, decided by one metric. A snapshot with a name is of the whole workload.
 pub fn keep_cell(experiment: &mut Experiment, name: &str, metric: &str) -> Result<(), CliError> {
     let cells = schedule::list_cells(experiment);
     let Some(cell) = cells.iter().find(|cell| cell.name == name) else {
@@ -238,6 +239,7 @@ pub fn keep_cell(experiment: &mut Experiment, name: &str, metric: &str) -> Resul
     workload.loads = vec![cell.load];
     workload.metrics = vec![metric.to_owned()];
     experiment.workloads = vec![workload];
+    forget_name(experiment);
     Ok(())
 }
 

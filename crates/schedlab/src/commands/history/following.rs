@@ -94,7 +94,7 @@ pub fn follow_run(dir: &Path, follow: &Follow) -> Result<Vec<String>, CliError> 
             &confirmed,
             budget_ns,
             follow.wait,
-        )?);
+        ));
     }
     Ok(told)
 }
@@ -121,7 +121,7 @@ fn find_causes(
     confirmed: &[&Tracked],
     budget_ns: u64,
     wait: WaitArgs,
-) -> Result<Vec<String>, CliError> {
+) -> Vec<String> {
     let worse = confirmed
         .iter()
         .filter(|known| known.alarm.turn == Turn::Worse);
@@ -139,11 +139,18 @@ fn find_causes(
         match find_cause(store, contents, &known.alarm, left_ns, wait) {
             Ok(Some(cause)) => told.push(format!("Alarm {id}: {cause}.")),
             Ok(None) => {}
-            Err(CliError::Interrupted) => return Err(CliError::Interrupted),
-            Err(error) => told.push(format!("The commit of alarm {id} was not found: {error}")),
+            // The alarm is confirmed, and no later night looks at it again.
+            Err(error) => {
+                told.push(format!(
+                    "The commit of alarm {id} was not found ({error}): schedlab history bisect {id}."
+                ));
+                if matches!(error, CliError::Interrupted) {
+                    break;
+                }
+            }
         }
     }
-    Ok(told)
+    told
 }
 
 /// Measures the open alarms of this machine, the newest first, each for an equal share of the time. Gives the answers in
