@@ -23,6 +23,8 @@ const MEMORY: &str = "memory";
 /// Part of a machine that a snapshot may have and an experiment does not need.
 const NETWORK: &str = "network";
 const THERE: &str = "there";
+/// Variables by which programs that start in the guest are others, or do something else.
+const DECISIVE: [&str; 5] = ["JAVA_HOME", "LANG", "LC_ALL", "PATH", "TZ"];
 /// Digits of a hash that are shown to people.
 const SHOWN_DIGITS: usize = 12;
 
@@ -457,13 +459,13 @@ impl Vm {
             false => "none",
         };
         let machine = format!("{} {}", architecture.name, architecture.board);
-        // What starts in the guest has those of who saved it.
-        let environment = serde_json::json!(self.options.environment).to_string();
-        let environment: String = Sha256::digest(environment)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
         let words = |value: Value| value.to_string();
+        // What starts in the guest has those of who saved it.
+        let environment = self.options.environment.iter();
+        let environment = environment.filter(|(name, _)| DECISIVE.contains(&name.as_str()));
+        let environment: Vec<String> = environment
+            .map(|(n, value)| format!("{n}={value}"))
+            .collect();
         let parts = [
             ("kernel", format!("{} {kernel}", bootable.kernel.release)),
             ("image", image.unwrap_or_default()),
@@ -478,7 +480,7 @@ impl Vm {
                 words(serde_json::json!(spec.append.clone().unwrap_or_default())),
             ),
             ("topology", words(serde_json::json!(spec.topology))),
-            ("environment", environment),
+            ("environment", environment.join(" ")),
             (
                 "directory",
                 self.options.directory.to_string_lossy().into_owned(),

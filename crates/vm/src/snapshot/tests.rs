@@ -1,12 +1,14 @@
 use super::*;
 use std::io::Write;
 
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 15] = [
     "CPU",
     "QEMU",
     "accelerator",
     "build of schedlab",
     "capacities",
+    "directory",
+    "environment",
     "image",
     "kernel",
     "kernel command line",
@@ -193,4 +195,22 @@ fn a_file_that_was_changed_by_hand_is_read_again_whatever_its_time_says() {
     assert_ne!(named.hash_file(&path).unwrap(), before);
     fs::write(&path, "before").unwrap();
     assert_eq!(named.hash_file(&path).unwrap(), before);
+}
+
+#[test]
+fn a_guest_whose_image_was_made_anew_since_it_started_is_not_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("lab.squashfs");
+    fs::write(&image, "one").unwrap();
+    let mut named = Named::default();
+    named.note_start([image.clone()].into_iter());
+    assert!(named.refuse_changed("warm").is_ok());
+    // As a build does it: another file takes its name.
+    fs::write(dir.path().join("new"), "two").unwrap();
+    fs::rename(dir.path().join("new"), &image).unwrap();
+    let refused = named.refuse_changed("warm").unwrap_err().to_string();
+    assert!(
+        refused.contains("was changed since the guest started"),
+        "{refused}"
+    );
 }
