@@ -145,7 +145,7 @@ fn sets_of_processes_share_the_cpus_by_the_weights_and_quotas_of_their_cgroups()
         assert!(trial["fairness_percent"] > 60.0, "{trial:?}");
         assert!(trial["latency_cost"] > 0.0, "{trial:?}");
     }
-    let mut left = tests::own_cgroups();
+    let mut left = tests::left_cgroups();
     left.retain(|group| group.contains("-part-"));
     assert_eq!(left, Vec::<String>::new());
 }

@@ -111,7 +111,7 @@ fn an_arm_gives_every_service_its_weight_and_its_nice_value() {
     assert_eq!(of("heavy", "nice"), ["5"]);
     assert_eq!(of("default", readings::WEIGHT), [""; 0]);
     assert_eq!(of("default", "nice"), ["0"]);
-    assert_eq!(tests::own_cgroups(), [""; 0]);
+    assert_eq!(tests::left_cgroups(), [""; 0]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn an_arm_of_the_command_line_is_for_the_neighbour_where_its_changes_say_so() {
         (nice(Role::Antagonist), nice(Role::Load)),
         (vec!["5".to_owned()], vec!["0".to_owned()])
     );
-    assert_eq!(tests::own_cgroups(), [""; 0]);
+    assert_eq!(tests::left_cgroups(), [""; 0]);
 }
 
 #[test]
