@@ -171,6 +171,9 @@ impl<'a> Trial<'a, '_> {
         let taken = first_turns(taking, turned.len());
         parsed.turns.truncate(turned.len());
         self.of_arms = of_arms(&taken, &parsed, turned)?;
+        for (arm, of_arm) in taking.arms.iter().zip(&self.of_arms) {
+            judge(arm, &of_arm.evidence).map_err(Stop::Void)?;
+        }
         self.warn_of_short_windows();
         Ok(())
     }
@@ -413,7 +416,6 @@ fn of_arm(
         let why = format!("no window of {} counts: {}", arm.name, void.why);
         return Err(Stop::Void(why));
     }
-    judge(arm, &evidence).map_err(Stop::Void)?;
     Ok(OfArm {
         metrics: levels(&parsed.metrics, &windows),
         evidence,
