@@ -149,7 +149,7 @@ fn who_breaks_a_constraint_is_dropped_and_the_best_of_the_others_wins() {
     let bench = Bench::default();
     let file = bench.file("x.toml", &FILE.replace("\"sh\"", "\"bash\""));
     let words = [
-        "tune", &file, "-o", "race", "--budget", "20s", "--quiet", "--format", "json",
+        "tune", &file, "-o", "race", "--budget", "40s", "--quiet", "--format", "json",
     ];
     let output = bench.run(&words);
     expect_code(&output, 0);
