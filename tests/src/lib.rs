@@ -261,19 +261,22 @@ pub fn python_or_skip() -> bool {
     is_there
 }
 
-/// Names of cgroups of schedlab that nobody is there for, where it makes groups with a weight or a quota: those of an agent that
-/// runs belong to a test beside this one.
-pub fn left_cgroups() -> Vec<String> {
+/// Names of cgroups of schedlab that are there, where it makes groups with a weight or a quota.
+pub fn own_cgroups() -> Vec<String> {
     let entries = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"]
         .into_iter()
         .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("schedlab-")).collect()
+}
+
+/// Those that nobody is there for: groups of an agent that runs belong to a test beside this one.
+pub fn left_cgroups() -> Vec<String> {
     let is_left = |name: &String| {
-        let agent = name.strip_prefix("schedlab-");
-        let agent = agent.map(|rest| rest.split('-').next().unwrap_or_default());
-        agent.is_some_and(|pid| !Path::new("/proc").join(pid).join("status").exists())
+        let pid = name.split('-').nth(1).unwrap_or_default();
+        !Path::new("/proc").join(pid).join("status").exists()
     };
-    names.filter(is_left).collect()
+    own_cgroups().into_iter().filter(is_left).collect()
 }
 
 /// True if the tests run as root.

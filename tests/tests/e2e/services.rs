@@ -339,7 +339,7 @@ fn the_real_http_echo_is_measured_alone_beside_stress_ng_and_on_cpus_of_its_own(
 
 /// Groups of ours and servers that still run.
 fn left_behind(bench: &Bench) -> Vec<String> {
-    let groups = tests::left_cgroups().into_iter();
+    let groups = tests::own_cgroups().into_iter();
     groups
         .chain(running(bench, "memcached -l 127.0.0.1"))
         .collect()
