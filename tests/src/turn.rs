@@ -115,33 +115,27 @@ impl Machine {
         *counted = if begins { *counted + 1 } else { *counted - 1 };
     }
 
-    /// Numbers of those who wait that one of this kind is among.
-    fn waiting(&mut self, kind: Kind, is_long: bool) -> Vec<&mut usize> {
-        let long = match kind {
-            Kind::Alone => return Vec::new(),
-            Kind::WithLockOfRuns => Some(&mut self.long_with_lock),
-            Kind::Beside => Some(&mut self.long_beside),
-            Kind::Commands => None,
-        };
-        let long = long.filter(|_| is_long);
-        std::iter::once(&mut self.waiting).chain(long).collect()
+    /// Counts one who begins to wait, or does not wait any more.
+    fn note_waiting(&mut self, kind: Kind, is_long: bool, begins: bool) {
+        let count = |number: &mut usize| *number = if begins { *number + 1 } else { *number - 1 };
+        match kind {
+            Kind::Alone => return,
+            Kind::WithLockOfRuns if is_long => count(&mut self.long_with_lock),
+            Kind::Beside if is_long => count(&mut self.long_beside),
+            Kind::WithLockOfRuns | Kind::Beside | Kind::Commands => {}
+        }
+        count(&mut self.waiting);
     }
 }
 
 fn wait_for(kind: Kind) {
     let is_long = is_long();
     let mut machine = machine();
-    machine
-        .waiting(kind, is_long)
-        .into_iter()
-        .for_each(|n| *n += 1);
+    machine.note_waiting(kind, is_long, true);
     let mut machine = CHANGED
         .wait_while(machine, |machine| !machine.admits(kind, is_long))
         .unwrap_or_else(PoisonError::into_inner);
-    machine
-        .waiting(kind, is_long)
-        .into_iter()
-        .for_each(|n| *n -= 1);
+    machine.note_waiting(kind, is_long, false);
     machine.note(kind, true);
     drop(machine);
     // Who waited for the long ones to be no longer waiting.

@@ -6,6 +6,7 @@ use crate::series::group_series;
 use crate::store::Contents;
 use jiff::Timestamp;
 use model::printable::one_line;
+use report::picture::HEIGHTS;
 use report::{format_change, format_count, format_interval};
 
 /// Characters of a hash that are shown: enough to be the beginning of one only.
@@ -99,8 +100,6 @@ pub fn describe_cause(alarm: &Alarm, contents: &Contents) -> String {
     }
 }
 
-/// Heights of a run in the picture of a series.
-const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Runs of a picture, and those of them that are before the change at least, if there are so many.
 const DRAWN: usize = 40;
 const DRAWN_BEFORE: usize = 15;

@@ -65,6 +65,16 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Bytes in hexadecimal, as sha256sum(1) writes them.
+pub fn write_hexadecimal(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
+}
+
 /// Characters that are obeyed rather than seen: C0, DEL and C1; marks, embeddings,
 /// overrides and isolates of the bidirectional algorithm; characters without width; ends
 /// of lines and paragraphs; tags.

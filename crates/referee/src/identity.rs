@@ -1,5 +1,6 @@
 //! The identity of a question, by which two are the same.
 
+use model::printable::write_hexadecimal;
 use model::{Arm, Experiment};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -72,7 +73,7 @@ fn as_value(value: &impl serde::Serialize) -> Map<String, Value> {
 /// The first half of the SHA-256 of a text.
 pub(crate) fn hash_text(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest[..16].iter().map(|b| format!("{b:02x}")).collect()
+    write_hexadecimal(&digest[..16])
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use model::{Experiment, Plan, Severity, format_duration_ns};
 use results::RunState;
 use serde::{Deserialize, Serialize};
 
+/// Heights of a column of a picture in text, the lowest first.
+pub const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Values of one arm of one metric that are sent.
 const MOST_VALUES: usize = 200;
 /// Metrics of a cell whose levels are sent; the deciding ones come first.

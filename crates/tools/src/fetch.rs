@@ -5,7 +5,7 @@
 use crate::catalog::{DEBIAN, GoModule, Tool};
 use crate::error::Error;
 use doors::started::tool_at;
-use model::printable::last_lines;
+use model::printable::{last_lines, write_hexadecimal};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -64,7 +64,7 @@ pub(crate) fn package(
         why: error.to_string(),
     })?;
     let digest = Sha256::digest(&bytes);
-    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = write_hexadecimal(&digest);
     match digits == sha256 {
         true => Ok(file),
         false => Err(Error::OtherChecksum {

@@ -7,6 +7,7 @@ use crate::{VmError, cache};
 use doors::read;
 use doors::started::tool_command;
 use doors::written::{self, Part};
+use model::printable::write_hexadecimal;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
@@ -32,11 +33,7 @@ pub(crate) fn prepare(
         let what = format!("{} gives no device tree: {said}", line.architecture.qemu);
         unmet_error("target vm", &what, "leave out `capacities`")
     })?;
-    let hash: String = Sha256::digest(&tree)
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = write_hexadecimal(&Sha256::digest(&tree)[..8]);
     let path = dir.join(format!("{hash}.dtb"));
     if !cache::is_for_all(&path) {
         cache::write_whole(&path, &tree)?;

@@ -3,6 +3,7 @@
 //! a kernel can be entered directly, and which build it is. The files may be a stranger's: no bytes make
 //! these functions panic.
 
+use model::printable::write_hexadecimal;
 use object::LittleEndian;
 use object::elf::{
     DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, Dyn64, FileHeader64,
@@ -119,7 +120,7 @@ pub fn build_id_of_notes(notes: &[u8]) -> Option<String> {
 fn build_id_in(notes: Notes) -> Option<String> {
     const BUILD_ID: u32 = 3;
     let id = find_note(notes, b"GNU", BUILD_ID).filter(|id| !id.is_empty())?;
-    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(write_hexadecimal(id))
 }
 
 type Notes<'a> = NoteIterator<'a, Header>;

@@ -9,6 +9,7 @@ use crate::kernel::apt::{Package, Suite};
 use crate::kernel::{self, Kernel};
 use crate::{name, unpack};
 use doors::written;
+use model::printable::write_hexadecimal;
 use sha2::{Digest, Sha256};
 use std::fs::{self};
 use std::path::{Path, PathBuf};
@@ -141,11 +142,7 @@ pub(crate) fn first_in(dir: &Path, is_it: impl Fn(&str) -> bool) -> Option<PathB
 /// QEMU unpacks no image.
 fn unpacked(name: &str, packed: &Path, cache: &Path) -> Result<PathBuf, VmError> {
     let bytes = doors::read::large_file_bytes(packed).map_err(io("read", packed))?;
-    let hash: String = Sha256::digest(&bytes)
-        .iter()
-        .take(8)
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let hash = write_hexadecimal(&Sha256::digest(&bytes)[..8]);
     let stem = name::file_name_part(&kernel::dir_name(packed));
     let dir = cache.join(DIRECTORY).join("images");
     let image = dir.join(format!("{stem}-{hash}.elf"));

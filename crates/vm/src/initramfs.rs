@@ -15,6 +15,7 @@ use crate::VmError;
 use cpio::NewcBuilder;
 use cpio::newc::trailer;
 use doors::written;
+use model::printable::write_hexadecimal;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
@@ -81,11 +82,7 @@ fn fingerprint(init: &[u8], config: &[u8]) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.finalize()
-        .iter()
-        .take(8)
-        .map(|b| format!("{b:02x}"))
-        .collect()
+    write_hexadecimal(&hash.finalize()[..8])
 }
 
 /// A new build of this program makes the older files useless; they are large. Files of kernels that

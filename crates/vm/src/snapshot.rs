@@ -7,6 +7,7 @@ use crate::frame::{Frame, FrameKind, Ready};
 use crate::qemu::Accel;
 use crate::{Options, Saved, Vm, VmError, VmSpec, check, host, image_path, manage};
 use doors::written::{self, Part};
+use model::printable::write_hexadecimal;
 use model::{Build, Calibration, Experiment, Problem};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -164,8 +165,7 @@ fn stamp(found: &fs::Metadata) -> Stamp {
 fn hash(file: &mut File) -> IoResult<String> {
     let mut hash = Sha256::new();
     doors::read::copy_within(file, &mut hash, u64::MAX)?;
-    let digest = hash.finalize();
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(write_hexadecimal(&hash.finalize()))
 }
 
 impl Snapshot {

@@ -7,6 +7,7 @@
 use crate::error::AgentError;
 use crate::state::OF_ROOT;
 use doors::written;
+use model::printable::write_hexadecimal;
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -95,7 +96,7 @@ fn name_of(directory: &Path) -> String {
     let whole = std::path::absolute(directory);
     let whole = whole.as_deref().unwrap_or(directory);
     let digest = Sha256::digest(whole.as_os_str().as_bytes());
-    let digits: String = digest[..8].iter().map(|b| format!("{b:02x}")).collect();
+    let digits = write_hexadecimal(&digest[..8]);
     format!("{digits}{NAMED}")
 }
 

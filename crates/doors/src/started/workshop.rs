@@ -6,6 +6,7 @@ use super::{Agreed, named_command};
 use crate::read::{LARGE_FILE_BYTES, copy_within, open_file_here};
 use crate::written::{self, Beside};
 use confine::{Confinement, User, View, holds_a_home};
+use model::printable::write_hexadecimal;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, chmodat, chownat, openat, statat,
 };
@@ -213,11 +214,7 @@ impl Workshop {
 fn name_for(source: &str) -> String {
     const SHOWN: usize = 40;
     let digest = Sha256::digest(source.as_bytes());
-    let digest: String = digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = write_hexadecimal(&digest[..16]);
     let last = source.trim_end_matches('/').rsplit('/').next();
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
     let shown: String = last

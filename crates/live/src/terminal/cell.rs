@@ -8,12 +8,10 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use report::picture::{CellPicture, ComparisonPicture, Picture};
+use report::picture::{CellPicture, ComparisonPicture, HEIGHTS, Picture};
 
 /// Rows of the two distributions with their axis and heading.
 const DISTRIBUTIONS: u16 = 4;
-/// Heights of a column of a distribution.
-const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Columns of the name of an arm or a metric.
 const NAME: usize = 20;
 

@@ -2,6 +2,7 @@
 //! architecture.
 
 use model::Problem;
+use model::printable::write_hexadecimal;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
@@ -49,7 +50,7 @@ impl AgentFile {
         let bytes = vm::elf::without_debug(&bytes).unwrap_or(bytes);
         let digest = Sha256::digest(&bytes);
         Ok(AgentFile {
-            hash: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            hash: write_hexadecimal(&digest),
             bytes,
             machine,
             given,

@@ -29,6 +29,7 @@ pub use unpack::{Limits, is_capsules, read_head, unpack_capsule};
 use crate::Format;
 use doors::read::copy_within;
 use model::Build;
+use model::printable::write_hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
@@ -69,16 +70,12 @@ impl Capsule {
 
 /// In hexadecimal, as sha256sum(1) writes it.
 pub fn sha256(bytes: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(bytes))
+    write_hexadecimal(&Sha256::digest(bytes))
 }
 
 /// Hash of all that a reader gives, without keeping it.
 fn sha256_of(reader: impl Read) -> io::Result<String> {
     let mut hash = Sha256::new();
     copy_within(reader, &mut hash, u64::MAX)?;
-    Ok(hexadecimal(&hash.finalize()))
-}
-
-fn hexadecimal(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(write_hexadecimal(&hash.finalize()))
 }

@@ -6,6 +6,7 @@ use crate::files::{self, io_error};
 use crate::{ResultsError, read};
 use doors::written::{Beside, MARK};
 use flate2::{Compression, GzBuilder};
+use model::printable::write_hexadecimal;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
@@ -154,7 +155,7 @@ impl<W: Write + Finish> Archive<'_, W> {
             left: length,
         };
         self.append(name, length, &mut hashing)?;
-        let sum = super::hexadecimal(&hashing.hash.finalize());
+        let sum = write_hexadecimal(&hashing.hash.finalize());
         self.sums.push_str(&format!("{sum}  {name}\n"));
         self.packed.files += 1;
         self.packed.bytes += length;

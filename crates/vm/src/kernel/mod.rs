@@ -21,6 +21,7 @@ use crate::name;
 use apt::{Package, Suite};
 use config::Config;
 use doors::written::{self, Part};
+use model::printable::write_hexadecimal;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,12 +68,7 @@ impl Kernel {
         if let Ok(modified) = fs::metadata(&self.vmlinuz).and_then(|m| m.modified()) {
             hash.update(format!("{modified:?}"));
         }
-        let hex: String = hash
-            .finalize()
-            .iter()
-            .take(4)
-            .map(|b| format!("{b:02x}"))
-            .collect();
+        let hex = write_hexadecimal(&hash.finalize()[..4]);
         format!("{}-{hex}", name::file_name_part(&self.release))
     }
 

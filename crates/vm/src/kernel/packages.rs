@@ -10,6 +10,7 @@ use crate::failure::{io, unmet_error};
 use doors::read::{copy_within, discard_rest, open_file, stream_bytes};
 use doors::started::tool_command;
 use doors::written::{self, Part};
+use model::printable::write_hexadecimal;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -75,11 +76,7 @@ fn directory_name(packages: &[(PathBuf, Form)]) -> Result<String, VmError> {
         hash.update(format!("{} {stamp:?}\n", metadata.len()));
     }
     let hash = hash.finalize();
-    let hex: String = hash
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = write_hexadecimal(&hash[..8]);
     Ok(format!("file_{hex}"))
 }
 

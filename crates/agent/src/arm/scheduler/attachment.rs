@@ -18,7 +18,7 @@ use collect::kernel_log::{KernelLog, Record};
 use collect::{sched_ext, tasks, tools};
 use doors::read::{LARGE_FILE_BYTES, copy_within, open_file};
 use doors::started::{Agreed, named_command};
-use model::printable::error_lines;
+use model::printable::{error_lines, write_hexadecimal};
 use model::{SchedExt, Scheduler, SchedulerBinary};
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
@@ -534,11 +534,7 @@ fn hash_and_version(file: &Path, tells_version: bool) -> io::Result<(String, Opt
 fn sha256(path: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
     copy_within(open_file(path)?, &mut hasher, LARGE_FILE_BYTES)?;
-    Ok(hasher
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(write_hexadecimal(&hasher.finalize()))
 }
 
 #[cfg(test)]
