@@ -395,9 +395,9 @@ mod tests {
             arm: &arm,
             metrics: &[],
         };
-        // The third pair is void, so that the second look adds nothing.
+        // The third pair is void, so that the second look adds nothing; it keeps its place.
         let looks = looks_of(&[process, process], "p50");
-        assert_eq!(looks, [[2, 9, 11], [13, 20, 22]]);
+        assert_eq!(looks, [[2, 2, 9, 11], [13, 13, 20, 22]]);
     }
 
     #[test]
