@@ -169,7 +169,7 @@ struct Series {
     covered: bool,
 }
 
-fn look(kind: Kind, factors: [f64; 2], seed: u64, series: u32) -> Series {
+fn look(kind: Kind, factors: [f64; 2], blocks: u32, (seed, series): (u64, u32)) -> Series {
     let mut machine = Machine::new(kind, seed, series);
     let shift = (factors[1] / factors[0]).ln();
     let (mut evidence, mut of_truth) = (Evidence::default(), Evidence::default());
@@ -180,7 +180,7 @@ fn look(kind: Kind, factors: [f64; 2], seed: u64, series: u32) -> Series {
         called_by_share: false,
         covered: true,
     };
-    for number in 1..=BLOCKS {
+    for number in 1..=blocks {
         let block = machine.block(factors);
         evidence.push_shifted(&block, 0.0);
         by_share.push(&block);
@@ -231,9 +231,13 @@ impl ByShare {
 }
 
 fn all_series(setup: &Setup, kind: Kind, factors: [f64; 2]) -> Vec<Series> {
+    series_of(setup, kind, factors, BLOCKS)
+}
+
+fn series_of(setup: &Setup, kind: Kind, factors: [f64; 2], blocks: u32) -> Vec<Series> {
     let series = 0..setup.series;
     series
-        .map(|series| look(kind, factors, setup.seed, series))
+        .map(|series| look(kind, factors, blocks, (setup.seed, series)))
         .collect()
 }
 
@@ -295,4 +299,91 @@ pub fn study_ratios(setup: &Setup) -> Table {
         }
     }
     table
+}
+
+/// Rates of a hunt, in events a minute.
+const RATES: [f64; 5] = [0.1, 0.3, 1.0, 3.0, 10.0];
+/// Windows of a hunt in a minute of exposure, and seconds that a block of two of them takes.
+const WINDOWS_A_MINUTE: f64 = 6.0;
+const BLOCK_SECONDS: f64 = 25.0;
+/// Blocks of a hunt of one hour, the usual budget, and of eight.
+const HOUR: u32 = 144;
+const NIGHT: u32 = 8 * HOUR;
+
+pub fn study_planted_rates(setup: &Setup) -> Table {
+    let header = [
+        "a minute",
+        "window",
+        "arms",
+        "found 1 h",
+        "found 8 h",
+        "missed",
+        "false",
+        "minutes",
+        "covered",
+    ];
+    let note = "Hunts of blocks of two windows of 10 s, which take 25 s, with a look after each. Window: whole, or ended\n\
+                by the event, as by an ejection. Arms: only one has events, it has five times those of the\n\
+                baseline (whose rate is a fifth), or both have them at this rate. Missed: no call in 8 h. False: a\n\
+                call that the rates do not bear out. Minutes: until the call, or 480. Covered: the interval holds\n\
+                the ratio at every look.";
+    let header = header.map(str::to_owned).to_vec();
+    let mut table = Table::new("Planted rates", header, note);
+    let arms = [
+        ("only one", [0.0, 1.0]),
+        ("5 to 1", [0.2, 1.0]),
+        ("equal", [1.0, 1.0]),
+    ];
+    for (rate, ends) in RATES
+        .iter()
+        .flat_map(|rate| [(*rate, false), (*rate, true)])
+    {
+        for (name, factors) in arms {
+            let kind = Kind {
+                mean: rate / WINDOWS_A_MINUTE,
+                ends,
+                ..STEADY
+            };
+            let found = series_of(setup, kind, factors, NIGHT);
+            table.push(planted_row((rate, ends, name), factors, &found));
+        }
+    }
+    table
+}
+
+fn planted_row(
+    (rate, ends, name): (f64, bool, &str),
+    factors: [f64; 2],
+    found: &[Series],
+) -> Vec<String> {
+    let differ = factors[0] < factors[1];
+    let called = |by: u32| {
+        let is_found = |s: &&Series| s.called.is_some_and(|(at, worse)| worse && at <= by);
+        match differ {
+            true => share(found, is_found),
+            false => "-".to_owned(),
+        }
+    };
+    let blocks = found.iter().map(|s| s.called.map_or(NIGHT, |call| call.0));
+    let mean = f64::from(blocks.sum::<u32>()) / found.len() as f64;
+    vec![
+        rate.to_string(),
+        if ends { "ended" } else { "whole" }.to_owned(),
+        name.to_owned(),
+        called(HOUR),
+        called(NIGHT),
+        match differ {
+            true => share(found, |s| s.called.is_none()),
+            false => "-".to_owned(),
+        },
+        share(found, |s| s.called.is_some_and(|call| !(differ && call.1))),
+        match differ {
+            true => format!("{:.0}", mean * BLOCK_SECONDS / 60.0),
+            false => "-".to_owned(),
+        },
+        match factors[0] > 0.0 {
+            true => share(found, |s| s.covered),
+            false => "-".to_owned(),
+        },
+    ]
 }

@@ -34,7 +34,7 @@ impl Setup {
 type Study = fn(&Setup) -> Table;
 
 /// All studies by name, in the order of the document.
-pub const ALL: [(&str, Study); 21] = [
+pub const ALL: [(&str, Study); 22] = [
     ("false-calls", false_calls),
     ("wall", wall::study),
     ("broken-assumptions", broken_assumptions),
@@ -51,6 +51,7 @@ pub const ALL: [(&str, Study); 21] = [
     ("turns", turns::study),
     ("events-of-equal-arms", events::study_equal_arms),
     ("events-at-ratios", events::study_ratios),
+    ("events-planted", events::study_planted_rates),
     ("races", race::races),
     ("searches", searches::study),
     ("recommendations", regret::recommendations),

@@ -1,5 +1,6 @@
 //! The command line: which fault, and when.
 
+use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ Faults:
   late:SECONDS   attach only after SECONDS
   stall:SECONDS  forget all tasks SECONDS after attaching; the kernel's watchdog ejects it
   error:SECONDS  report an error to the kernel SECONDS after attaching; the kernel ejects it
+  random:SECONDS report an error after a time that is drawn, of this mean: 6 are ten ejections a minute
   never          run, but never attach
   exit:SECONDS   end with status 1 after SECONDS, without having attached
 
@@ -67,15 +69,28 @@ impl FromStr for Plan {
             "none" => Fault::None,
             "late" => Fault::Late,
             "stall" => Fault::Stall,
-            "error" => Fault::Error,
+            "error" | "random" => Fault::Error,
             "never" => Fault::Never,
             "exit" => Fault::Exit,
             _ => return Err(format!("there is no fault `{name}`")),
         };
         let after =
             parse_seconds(seconds).ok_or(format!("`{seconds}` is not a number of seconds"))?;
+        let after = match name {
+            "random" => Duration::try_from_secs_f64(after.as_secs_f64() * draw_wait())
+                .unwrap_or(Duration::MAX),
+            _ => after,
+        };
         Ok(Plan { fault, after })
     }
+}
+
+/// Exponential, of mean 1, and never beyond 37: however long nothing has happened, it is as likely to happen next.
+fn draw_wait() -> f64 {
+    // Keys of a hasher come from the system's random numbers.
+    let bits = RandomState::new().hash_one(0_u8) >> 11;
+    let share = (bits as f64 + 1.0) / (1_u64 << 53) as f64;
+    -share.ln()
 }
 
 fn parse_seconds(text: &str) -> Option<Duration> {
@@ -105,6 +120,16 @@ mod tests {
     fn a_fault_may_have_a_time() {
         assert_eq!(command(&["--fault", "late:2.5"]), run(Fault::Late, 2.5));
         assert_eq!(command(&["--fault=stall"]), run(Fault::Stall, 0.0));
+    }
+
+    #[test]
+    fn a_random_fault_is_an_error_after_about_its_mean() {
+        let drawn = (0..1000).map(|_| "random:6".parse::<Plan>().unwrap());
+        let drawn: Vec<Plan> = drawn.collect();
+        assert!(drawn.iter().all(|plan| plan.fault == Fault::Error));
+        let sum: f64 = drawn.iter().map(|plan| plan.after.as_secs_f64()).sum();
+        // Five standard deviations of the mean.
+        assert!((sum / 1000.0 - 6.0).abs() < 0.95, "{sum}");
     }
 
     #[test]
