@@ -16,6 +16,7 @@ mod alarm;
 mod digest;
 mod gate;
 mod page;
+mod pair;
 mod prune;
 mod run;
 mod search;

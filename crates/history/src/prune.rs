@@ -18,7 +18,7 @@ pub struct Pruning {
     pub kept_for_alarms: usize,
 }
 
-/// The runs of before a moment, but for those of open alarms: the run before the change, and those of its series since.
+/// The runs of before a moment, but for those of open alarms: the run with the version before the change, and those of its series since.
 pub fn plan_pruning(contents: &Contents, before: Timestamp) -> Pruning {
     let open = list_open(contents);
     let old = contents.runs.iter().filter(|run| run.created < before);
@@ -39,13 +39,13 @@ pub fn plan_pruning(contents: &Contents, before: Timestamp) -> Pruning {
     }
 }
 
-/// Open alarms with the beginning of the run before the change.
+/// Open alarms with the beginning of the run whose version is the one before the change.
 fn list_open(contents: &Contents) -> Vec<(&Alarm, Option<Timestamp>)> {
     let open = contents.alarms.iter();
     let open = open.filter(|known| known.outcome == Outcome::Open);
     open.map(|known| {
-        let before = contents.find_run(&known.alarm.before);
-        (&known.alarm, before.ok().map(|run| run.created))
+        let pair = contents.find_pair(&known.alarm);
+        (&known.alarm, pair.ok().map(|[before, _]| before.created))
     })
     .collect()
 }

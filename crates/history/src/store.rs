@@ -263,6 +263,8 @@ impl Store {
         if path.exists() {
             return Ok(());
         }
+        // One that was killed while it added this run left a part beside it.
+        written::remove_partials_of(&path).map_err(|e| failed("clear", &path, e))?;
         let text =
             serde_json::to_vec_pretty(experiment).map_err(|e| failed("write", &path, e.into()))?;
         written::write_file_durably(&path, text).map_err(|e| failed("write", &path, e))
@@ -559,6 +561,17 @@ mod tests {
         assert_eq!((gone.runs.len(), swept), (0, 0));
         assert_eq!(store.read_contents().unwrap().runs.len(), 4);
         assert!(store.experiment_path(&run(0, 0.0).experiment).exists());
+    }
+
+    #[test]
+    fn what_a_killed_add_left_of_an_experiment_goes_when_the_run_is_added() {
+        let (_dir, store) = store();
+        let first = run(1, 0.0);
+        let name = format!(".partial-{}.json-abcdef", first.experiment);
+        let partial = store.dir().join(EXPERIMENTS).join(name);
+        std::fs::write(&partial, "{").unwrap();
+        add(&store, &first).unwrap();
+        assert!(!partial.exists());
     }
 
     #[test]

@@ -74,29 +74,35 @@ pub fn list_differences(before: &Run, after: &Run, arms: [&str; 2]) -> Vec<Strin
     words.map(|words| one_line(&words).into_owned()).collect()
 }
 
-/// Records of the two runs around an alarm that are not the same; none where one of them is gone.
+/// Records that are not the same in the two runs whose versions an alarm is about; none where one of them is gone.
 pub fn find_differences_at(alarm: &Alarm, contents: &Contents) -> Option<Vec<String>> {
-    let before = contents.find_run(&alarm.before).ok()?;
-    let first = contents.find_run(&alarm.first).ok()?;
-    let mut figures = first.figures.iter();
+    let [before, after] = contents.find_pair(alarm).ok()?;
+    let mut figures = after.figures.iter();
     let figure = figures.find(|figure| figure.arm == alarm.key.arm)?;
     Some(list_differences(
         before,
-        first,
+        after,
         [&figure.arm, &figure.anchor],
     ))
 }
 
 /// The sentence on what changed at an alarm, without its full stop.
 pub fn describe_cause(alarm: &Alarm, contents: &Contents) -> String {
-    match find_differences_at(alarm, contents) {
-        None => "what changed is not known any more".to_owned(),
-        Some(differences) if differences.is_empty() => {
-            "nothing that is recorded changed between the two: versions of the arm, the anchor, the kernel and \
+    let pair = contents.find_pair(alarm).ok();
+    let differences = find_differences_at(alarm, contents);
+    let Some(([before, after], differences)) = pair.zip(differences) else {
+        return "what changed is not known any more".to_owned();
+    };
+    let between = match [&before.id, &after.id] == [&alarm.before, &alarm.first] {
+        true => "the two".to_owned(),
+        false => format!("runs {} and {}", name_run(before), name_run(after)),
+    };
+    match differences.is_empty() {
+        true => format!(
+            "nothing that is recorded changed between {between}: versions of the arm, the anchor, the kernel and \
              schedlab are the same"
-                .to_owned()
-        }
-        Some(differences) => format!("changed between the two: {}", differences.join("; ")),
+        ),
+        false => format!("changed between {between}: {}", differences.join("; ")),
     }
 }
 

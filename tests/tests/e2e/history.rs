@@ -401,7 +401,7 @@ fn a_full_disk_adds_nothing_and_keeps_what_is_there() {
     expect_code(&refused, 1);
     let said = stderr(&refused);
     assert!(
-        said.contains("No space left") && said.contains("nothing was added"),
+        said.contains("No space left") && said.contains("nothing was changed"),
         "{said}"
     );
     assert_eq!(left, added);

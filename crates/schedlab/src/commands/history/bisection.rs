@@ -117,10 +117,8 @@ fn find_versions(
             "`schedlab history show` names both versions",
         ));
     }
-    let runs = [&alarm.before, &alarm.first].map(|id| contents.find_run(id));
-    let [before, first] = runs;
-    let experiments = [before?, first?].map(|run| store.read_experiment(&run.experiment));
-    let [earlier, later] = experiments;
+    let pair = contents.find_pair(alarm)?;
+    let [earlier, later] = pair.map(|run| store.read_experiment(&run.experiment));
     let (earlier, mut later) = (earlier?, later?);
     let versions = [&earlier, &later].map(|of| find_revision(of, &alarm.key.arm));
     let [Some((_, good)), Some((program, bad))] = versions else {

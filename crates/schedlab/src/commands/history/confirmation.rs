@@ -58,12 +58,11 @@ pub fn answer_alarm(
         store.end_alarm(end.clone())?;
         Ok(Answer::Ended(end))
     };
-    let runs = [&alarm.before, &alarm.first].map(|id| contents.find_run(id));
-    let [before, first] = runs;
+    let [before, after] = contents.find_pair(alarm)?;
     let pair = Pair {
         alarm,
-        before: before?,
-        first: first?,
+        before,
+        after,
     };
     let mut experiment = match pair.make_experiment(store, args)? {
         Ok(experiment) => experiment,
@@ -97,11 +96,11 @@ pub fn answer_alarm(
     }
 }
 
-/// An alarm with the two runs around its change.
+/// An alarm with the two runs whose versions it is about.
 struct Pair<'a> {
     alarm: &'a Alarm,
     before: &'a Run,
-    first: &'a Run,
+    after: &'a Run,
 }
 
 impl Pair<'_> {
@@ -114,7 +113,7 @@ impl Pair<'_> {
     ) -> Result<Result<Experiment, String>, CliError> {
         let key = &self.alarm.key;
         let [earlier, later] =
-            [self.before, self.first].map(|run| store.read_experiment(&run.experiment));
+            [self.before, self.after].map(|run| store.read_experiment(&run.experiment));
         let (earlier, mut experiment) = (earlier?, later?);
         let arms = [&earlier, &experiment].map(|of| find_version(of, &key.arm));
         let [Some(before), Some(after)] = arms else {
@@ -156,13 +155,13 @@ impl Pair<'_> {
 
     /// Both runs name the arm alike: what changed is beside it, and the earlier one cannot be made again.
     fn explain_lost_version(&self) -> Result<String, CliError> {
-        let figures = self.first.figures.iter();
+        let figures = self.after.figures.iter();
         let mut anchors = figures.map(|figure| figure.anchor.as_str());
         let arms = [
             self.alarm.key.arm.as_str(),
             anchors.next().unwrap_or_default(),
         ];
-        let differences = list_differences(self.before, self.first, arms);
+        let differences = list_differences(self.before, self.after, arms);
         if differences.is_empty() {
             return Err(CliError::usage(
                 format!(

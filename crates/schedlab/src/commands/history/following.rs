@@ -231,8 +231,8 @@ fn count_open(count: usize) -> String {
 /// Was it measured by runs that this machine has added by itself?
 fn is_own(known: &Tracked, contents: &Contents, run: &Run) -> bool {
     let alarm = &known.alarm;
-    let is_own = |id: &String| contents.find_run(id).is_ok_and(|run| run.is_own);
-    alarm.key.class == run.class && is_own(&alarm.before) && is_own(&alarm.first)
+    let pair = contents.find_pair(alarm);
+    alarm.key.class == run.class && pair.is_ok_and(|pair| pair.iter().all(|run| run.is_own))
 }
 
 fn answer_words(known: &Tracked, answer: &Answer, contents: &Contents) -> String {
