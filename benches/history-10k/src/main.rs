@@ -1,4 +1,5 @@
-//! Time and peak memory of a history of ten thousand runs: a run that is added, and a check of all series.
+//! Time and peak memory of a history of ten thousand runs: a run that is added, a check of all series, the page, a run
+//! that is judged by it, and old runs that go.
 //!
 //! ```text
 //! cargo run --release -p history-10k [-- RUNS]
@@ -12,7 +13,7 @@
     reason = "what it measured goes to stdout"
 )]
 
-use history::{Run, Settings, Store, find_alarms};
+use history::{Run, Settings, Store, find_alarms, judge_by_history, plan_pruning, render_page};
 use jiff::{SignedDuration, Timestamp};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,6 +26,8 @@ use std::time::Instant;
 
 const RUNS: u32 = 10_000;
 const REPEATS: usize = 5;
+/// Good runs by which a run is judged.
+const LAST_GOOD: usize = 10;
 /// A run so often.
 const HOURS: i64 = 3;
 const NOISE: f64 = 0.01;
@@ -72,6 +75,39 @@ fn main() -> Outcome<()> {
         );
     }
     println!("peak   {} MiB", peak_kib()? >> 10);
+    store.look_for_alarms(settings, now)?;
+    time_uses(&store, &first, &results)?;
+    println!("peak   {} MiB, with all of these", peak_kib()? >> 10);
+    Ok(())
+}
+
+/// What is done with a history whose alarms are told. Pruning is the last, since it takes half of the runs.
+fn time_uses(store: &Store, first: &Run, results: &ResultSet) -> Outcome<()> {
+    for _ in 0..REPEATS {
+        let started = Instant::now();
+        let page = render_page(&store.read_contents()?)?;
+        let kib = page.len() >> 10;
+        println!("page   {:.2} s, {kib} KiB", started.elapsed().as_secs_f64());
+    }
+    for _ in 0..REPEATS {
+        let started = Instant::now();
+        let contents = store.read_contents()?;
+        let new = numbered(first, u32::try_from(contents.runs.len())?, STEP);
+        let gate = judge_by_history(&contents, (&new, results), LAST_GOOD);
+        let checks = gate.ok_or("nothing to judge by")?.checks.len();
+        let seconds = started.elapsed().as_secs_f64();
+        println!("gate   {seconds:.2} s, {checks} figures");
+    }
+    let started = Instant::now();
+    let contents = store.read_contents()?;
+    let middle = contents.runs[contents.runs.len() / 2].created;
+    let (gone, _) = store.prune(&plan_pruning(&contents, middle), middle)?;
+    let (seconds, gone, kept) = (
+        started.elapsed().as_secs_f64(),
+        gone.runs.len(),
+        gone.kept_for_alarms,
+    );
+    println!("prune  {seconds:.2} s: {gone} runs are gone, {kept} old ones are of open alarms");
     Ok(())
 }
 

@@ -3,10 +3,11 @@
 //! then each alarm is measured again, as `schedlab service --confirm` does.
 //!
 //! ```text
-//! cargo run --release -p nights -- target/schedlab [--nights 60]
+//! cargo run --release -p nights -- target/schedlab [--nights 60] [--keep DIR]
 //! ```
 //! A night is three processes of `wakeup` in which both arms take turns. The arm `next` does 1 % more work than
 //! its baseline, and from the step on that much more. Nights without a change are shared by all courses.
+//! `DIR/courses.jsonl` has the ratios, for `simulation --courses`, which looks for changes in them by other ways too.
 
 #![allow(
     clippy::print_stdout,
@@ -17,9 +18,10 @@
 
 use clap::Parser;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::error::Error;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -33,11 +35,18 @@ struct Arguments {
     /// Nights of a course.
     #[arg(long, default_value_t = 60)]
     nights: usize,
+    /// Directory that keeps results, histories and the ratios of each course; nights that are there are not measured again.
+    #[arg(long)]
+    keep: Option<PathBuf>,
 }
 
 /// Work that `next` does beside its baseline, in percent, before anything changes.
 const USUAL: u32 = 1;
 const STEPS: [u32; 3] = [3, 5, 10];
+/// File of the ratios.
+const COURSES: &str = "courses.jsonl";
+/// Blocks of a measurement that confirms.
+const MOST_BLOCKS: &str = "24";
 /// The first of all nights.
 const BEGIN: &str = "2026-01-01T01:30:00Z";
 
@@ -50,17 +59,23 @@ struct Night {
 
 struct Lab {
     program: PathBuf,
-    dir: tempfile::TempDir,
+    dir: PathBuf,
     runs: usize,
 }
 
 fn main() -> Outcome<()> {
     let arguments = Arguments::parse();
+    let temporary = tempfile::tempdir()?;
+    let dir = arguments
+        .keep
+        .unwrap_or_else(|| temporary.path().join("nights"));
+    fs::create_dir_all(&dir)?;
     let mut lab = Lab {
         program: fs::canonicalize(&arguments.program)?,
-        dir: tempfile::tempdir()?,
+        dir,
         runs: 0,
     };
+    lab.forget_courses()?;
     let nights = arguments.nights;
     let half = nights / 2;
     let before = lab.measure_nights(nights, USUAL)?;
@@ -92,7 +107,7 @@ fn main() -> Outcome<()> {
         "course                        alarm told after  first night  change              after measuring again"
     );
     for (name, course, planted) in courses {
-        let mut told = lab.follow(&course, planted)?;
+        let mut told = lab.follow(&name, &course, planted)?;
         if told.is_empty() {
             told.push("no alarm".to_owned());
         }
@@ -113,7 +128,22 @@ fn number_nights(results: &[PathBuf]) -> Vec<Night> {
 
 impl Lab {
     fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.dir.join(name)
+    }
+
+    /// Removes the histories and the measurements of alarms of an earlier time.
+    fn forget_courses(&self) -> Outcome<()> {
+        for entry in fs::read_dir(&self.dir)? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let name = name.unwrap_or_default();
+            if name == COURSES {
+                fs::remove_file(path)?;
+            } else if name.starts_with("store") || name.starts_with("confirmed") {
+                fs::remove_dir_all(path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Results of so many nights. Their days are set when they are added.
@@ -134,7 +164,9 @@ impl Lab {
                 &seed,
                 "-o",
             ];
-            self.schedlab(&[&words[..], &[path_word(&results)?]].concat(), &[0, 4])?;
+            if !results.exists() {
+                self.schedlab(&[&words[..], &[path_word(&results)?]].concat(), &[0, 4])?;
+            }
             eprint!("\r{} nights measured", self.runs);
             measured.push(results);
         }
@@ -142,7 +174,12 @@ impl Lab {
     }
 
     /// Adds each night and looks at the history after it; then measures what was told.
-    fn follow(&mut self, course: &[Night], planted: Option<usize>) -> Outcome<Vec<String>> {
+    fn follow(
+        &mut self,
+        name: &str,
+        course: &[Night],
+        planted: Option<usize>,
+    ) -> Outcome<Vec<String>> {
         self.runs += 1;
         let store = self.path(&format!("store{}", self.runs));
         let store = path_word(&store)?;
@@ -164,6 +201,7 @@ impl Lab {
             let new = found["new"].as_array().ok_or("no list of new alarms")?;
             told.extend(new.iter().map(|id| (text(id), night.day)));
         }
+        self.keep_ratios(name, planted, store, &day_of_run)?;
         let shown = self.json(&["history", "check", "--store", store], &[0])?;
         let alarms = shown["alarms"].as_array().ok_or("no list of alarms")?;
         let mut lines = Vec::new();
@@ -198,14 +236,45 @@ impl Lab {
         Ok(lines)
     }
 
+    /// Writes a line with the ratios of a course, as the store has them.
+    fn keep_ratios(
+        &self,
+        name: &str,
+        planted: Option<usize>,
+        store: &str,
+        day_of_run: &[(String, usize)],
+    ) -> Outcome<()> {
+        let index = fs::read_to_string(Path::new(store).join("index.jsonl"))?;
+        let mut nights = Vec::new();
+        for line in index.lines() {
+            let run = &serde_json::from_str::<Value>(line)?["run"];
+            let day = day_of_run.iter().find(|(id, _)| run["id"] == **id);
+            if let Some((_, day)) = day {
+                let figure = &run["figures"][0];
+                nights.push(
+                    json!({ "day": day, "value": figure["log_ratio"], "error": figure["error"] }),
+                );
+            }
+        }
+        let course = json!({ "name": name, "planted": planted, "nights": nights });
+        let mut file = File::options()
+            .append(true)
+            .create(true)
+            .open(self.path(COURSES))?;
+        Ok(writeln!(file, "{course}")?)
+    }
+
     fn confirm(&mut self, store: &str, id: &str) -> Outcome<String> {
         self.runs += 1;
         let results = self.path(&format!("confirmed{}", self.runs));
         let words = [
             "history", "confirm", id, "-q", "-y", "--wait", "--store", store,
         ];
-        let more = ["--max-blocks", "12", "-o", path_word(&results)?];
-        let end = self.json(&[&words[..], &more].concat(), &[0, 3, 4])?;
+        let more = ["--max-blocks", MOST_BLOCKS, "-o", path_word(&results)?];
+        // Where nothing differs between the versions there is nothing to measure.
+        let Ok(end) = self.json(&[&words[..], &more].concat(), &[0, 3, 4]) else {
+            return Ok("no two versions: left to a person".to_owned());
+        };
         Ok(format!("{}: {}", text(&end["outcome"]), text(&end["why"])))
     }
 

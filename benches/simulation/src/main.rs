@@ -13,6 +13,8 @@
     reason = "what it measured goes to stdout"
 )]
 
+mod annotated;
+mod courses;
 mod events;
 mod flattery;
 mod fleets;
@@ -35,7 +37,11 @@ mod verdicts;
 mod wall;
 
 use clap::Parser;
+use std::error::Error;
+use std::path::PathBuf;
 use studies::Setup;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// False calls, detection and cost of schedlab's verdicts, simulated.
 #[derive(Debug, Parser)]
@@ -49,10 +55,24 @@ struct Arguments {
     /// Only the tables whose names have this in them: `events`.
     #[arg(long, default_value = "")]
     only: String,
+    /// Looks for changes in the series of a checkout of the Turing Change Point Dataset, and does nothing else.
+    #[arg(long, value_name = "DIR")]
+    annotated: Option<PathBuf>,
+    /// Looks for changes in real nights, the `courses.jsonl` of `nights --keep`, and does nothing else.
+    #[arg(long, value_name = "FILE", conflicts_with = "annotated")]
+    courses: Option<PathBuf>,
 }
 
-fn main() {
+fn main() -> Outcome<()> {
     let arguments = Arguments::parse();
+    if let Some(dir) = &arguments.annotated {
+        println!("{}", annotated::score_dataset(dir)?);
+        return Ok(());
+    }
+    if let Some(file) = &arguments.courses {
+        println!("{}", courses::judge_courses(file)?);
+        return Ok(());
+    }
     let setup = Setup {
         series: arguments.series,
         seed: arguments.seed,
@@ -66,4 +86,5 @@ fn main() {
     for (_, study) in studies.filter(|(name, _)| name.contains(&arguments.only)) {
         println!("\n{}", study(&setup));
     }
+    Ok(())
 }

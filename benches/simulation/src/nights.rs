@@ -26,7 +26,7 @@ const NEAR: usize = 3;
 
 /// Ways to find changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub enum Way {
     /// schedlab, with one false alarm a year.
     Detector,
     Energy,
@@ -35,9 +35,9 @@ enum Way {
 }
 
 impl Way {
-    const ALL: [Way; 4] = [Way::Detector, Way::Energy, Way::Partition, Way::Threshold];
+    pub const ALL: [Way; 4] = [Way::Detector, Way::Energy, Way::Partition, Way::Threshold];
 
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Way::Detector => "e-detector (schedlab)",
             Way::Energy => "E-divisive, Welch (Otava)",
@@ -46,34 +46,27 @@ impl Way {
         }
     }
 
-    /// Changes as they are told after the last night.
-    fn tell(self, nights: &[f64]) -> Vec<usize> {
-        let begin = match self {
-            Way::Detector => 0,
-            _ => nights.len().saturating_sub(WINDOW),
-        };
-        let window = &nights[begin..];
-        let found = match self {
-            Way::Detector => detect(window).iter().map(|change| change.first).collect(),
-            Way::Energy => split_by_energy(window, SMALLEST),
-            Way::Partition => split_by_partition(window, SMALLEST),
-            Way::Threshold => pass_threshold(window, SMALLEST),
-        };
-        found.into_iter().map(|at| begin + at).collect()
+    /// First nights of the changes that it tells of these.
+    pub fn split(self, nights: &[Reading], smallest: f64) -> Vec<usize> {
+        let values: Vec<f64> = nights.iter().map(|night| night.value).collect();
+        match self {
+            Way::Detector => {
+                let changes = detect(nights, smallest);
+                changes.iter().map(|change| change.first).collect()
+            }
+            Way::Energy => split_by_energy(&values, smallest),
+            Way::Partition => split_by_partition(&values, smallest),
+            Way::Threshold => pass_threshold(&values, smallest),
+        }
     }
 }
 
-fn detect(nights: &[f64]) -> Vec<Change> {
+fn detect(nights: &[Reading], smallest: f64) -> Vec<Change> {
     let limits = Limits {
-        smallest: SMALLEST,
+        smallest,
         values_to_false_alarm: OF_YEAR as f64,
     };
-    let reading = |value: &f64| Reading {
-        value: *value,
-        error: ERROR,
-    };
-    let readings: Vec<Reading> = nights.iter().map(reading).collect();
-    find_changes(&readings, Since::default(), limits)
+    find_changes(nights, Since::default(), limits)
 }
 
 /// Course of a series.
@@ -138,7 +131,7 @@ impl Course {
     }
 
     /// The nights of a series, from the first to the last.
-    fn draw(self, setup: &Setup, stream: u32, nights: usize) -> Vec<f64> {
+    fn draw(self, setup: &Setup, stream: u32, nights: usize) -> Vec<Reading> {
         let mut rng = ChaCha8Rng::seed_from_u64(setup.seed);
         rng.set_stream(u64::from(stream));
         let mut draw = |night: usize| {
@@ -153,30 +146,37 @@ impl Course {
             self == Course::MissingWeek && (PLANTED + 1..=PLANTED + 7).contains(&night)
         };
         let kept = all.filter(|(night, _)| !is_missing(*night));
-        kept.map(|(_, value)| value).collect()
+        let reading = |(_, value)| Reading {
+            value,
+            error: ERROR,
+        };
+        kept.map(reading).collect()
     }
 }
 
 /// Alarms of a series, night by night.
 #[derive(Debug, Default)]
-struct Told {
+pub struct Told {
     /// Change, and the nights that there were when it was told.
-    alarms: Vec<(usize, usize)>,
+    pub alarms: Vec<(usize, usize)>,
     /// An alarm that is not told any more, or at another night.
-    is_moved: bool,
+    pub is_moved: bool,
 }
 
-fn tell_each_night(way: Way, nights: &[f64]) -> Told {
+/// Alarms of a way that looks after each night.
+pub fn tell_each_night(way: Way, nights: &[Reading]) -> Told {
     let mut told = Told::default();
     if way == Way::Detector {
         // More nights move nothing, as a test of `stats::change` holds, so one look says what all would.
-        let changes = detect(nights);
+        let changes = detect(nights, SMALLEST);
         told.alarms = changes.iter().map(|c| (c.first, c.seen + 1)).collect();
         return told;
     }
     let mut last = Vec::new();
     for count in 1..=nights.len() {
-        last = way.tell(&nights[..count]);
+        let begin = count.saturating_sub(WINDOW);
+        let found = way.split(&nights[begin..count], SMALLEST);
+        last = found.into_iter().map(|at| begin + at).collect();
         for at in &last {
             let is_known = told
                 .alarms

@@ -69,11 +69,7 @@ fn largest_energy(values: &[f64]) -> Option<usize> {
 /// Changes of the mean by the best partition with a price for each (optimal partitioning, which PELT prunes), at
 /// the price of Schwarz; the noise is that of differences from night to night.
 pub fn split_by_partition(values: &[f64], smallest: f64) -> Vec<usize> {
-    let steps: Vec<f64> = values
-        .windows(2)
-        .map(|pair| (pair[1] - pair[0]).abs())
-        .collect();
-    let sd = SD_BY_MEDIAN * median(&steps).unwrap_or(0.0) / 2f64.sqrt();
+    let sd = noise_of_steps(values);
     if sd <= 0.0 {
         return Vec::new();
     }
@@ -101,6 +97,13 @@ pub fn split_by_partition(values: &[f64], smallest: f64) -> Vec<usize> {
     }
     found.reverse();
     keep_large(values, found, smallest)
+}
+
+/// Standard deviation of the noise, by the distances from value to value.
+pub fn noise_of_steps(values: &[f64]) -> f64 {
+    let steps = values.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+    let steps: Vec<f64> = steps.collect();
+    SD_BY_MEDIAN * median(&steps).unwrap_or(0.0) / 2f64.sqrt()
 }
 
 /// The last two nights beside the mean of the seven before: a threshold, as most CIs have it.
