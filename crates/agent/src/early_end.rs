@@ -8,7 +8,8 @@ use crate::stop::Stop;
 use crate::trial::Trial;
 use load::Parsed;
 use model::event::MOST_MESSAGES;
-use model::{Happened, RareEvent};
+use model::readings::SCHEDULER;
+use model::{EvidencePoint, Fact, Happened, RareEvent};
 use std::time::Instant;
 
 impl Trial<'_, '_> {
@@ -58,17 +59,14 @@ impl Trial<'_, '_> {
         Some((event.clone(), ending))
     }
 
-    /// From the start of the trial: as the kernel says it; without its word the first reading that found another
-    /// state, or now.
+    /// From the start of the trial.
     fn moment_of_end(&self, ending: &Ending, times: &rare::Times) -> u64 {
         let now_ns = self.since_start(Instant::now());
         let of_kernel = ending.at_us.filter(|at_us| *at_us > 0);
         let said = of_kernel.map(|at_us| (at_us * 1_000).saturating_sub(times.began_ns));
-        let mut points = self.evidence.points.iter();
-        let found =
-            points.find(|point| point.facts.iter().any(|f| f.find_disagreement().is_some()));
-        let found = found.map(|point| point.at_ns);
-        said.or(found).unwrap_or(now_ns).min(now_ns)
+        find_moment(&self.evidence.points, said)
+            .unwrap_or(now_ns)
+            .min(now_ns)
     }
 
     /// Times of the trial until now.
@@ -78,5 +76,51 @@ impl Trial<'_, '_> {
             window_ns: [self.window_ns.0, self.window_ns.1],
             load_ns: self.spec.workload.duration_ns,
         }
+    }
+}
+
+/// The end as the kernel says it, which is when it is done with it: a reading may have found it at work before.
+/// Without its word, the first reading that found another state.
+fn find_moment(points: &[EvidencePoint], said: Option<u64>) -> Option<u64> {
+    let first = |is_end: fn(&Fact) -> bool| {
+        let mut points = points.iter();
+        let point = points.find(|point| point.facts.iter().any(is_end));
+        point.map(|point| point.at_ns)
+    };
+    let at_work = first(|fact| fact.what == SCHEDULER && fact.found.ends_with(DISABLING));
+    let earliest = said.into_iter().chain(at_work).min();
+    earliest.or_else(|| first(|fact| fact.find_disagreement().is_some()))
+}
+
+/// State of sched_ext while it takes a scheduler away (`scx_enable_state_str` of kernel/sched/ext.c).
+const DISABLING: &str = "disabling";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Phase;
+
+    fn point(at_ns: u64, found: &str) -> EvidencePoint {
+        EvidencePoint {
+            phase: Phase::During,
+            at_ns,
+            threads: 0,
+            facts: vec![Fact::new(SCHEDULER, found).with_wanted("lavd")],
+        }
+    }
+
+    #[test]
+    fn a_scheduler_that_is_being_taken_away_has_ended_before_the_kernel_says_so() {
+        let points = [
+            point(1, "lavd"),
+            point(5, "lavd, disabling"),
+            point(9, "none"),
+        ];
+        assert_eq!(find_moment(&points, Some(7)), Some(5));
+        assert_eq!(find_moment(&points, Some(3)), Some(3));
+        assert_eq!(find_moment(&points[2..], None), Some(9));
+        // Another state is none that the kernel's word explains.
+        assert_eq!(find_moment(&points[2..], Some(11)), Some(11));
+        assert_eq!(find_moment(&points[..1], None), None);
     }
 }
