@@ -141,6 +141,33 @@ fn events_of_a_run_are_in_its_trials_and_in_its_answer() {
     );
 }
 
+#[test]
+fn an_event_of_one_arm_is_said_to_be_compared_with_nothing() {
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let output = bench.run(&[
+        "run",
+        "-a",
+        "default",
+        "-w",
+        "wakeup",
+        "--duration",
+        "200ms",
+        "--max-blocks",
+        "1",
+        "--event",
+        "wakeup > 1h",
+        "-o",
+        "out",
+        "-q",
+        "--wait",
+    ]);
+    let text = stdout(&output);
+    let said: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("is compared with nothing"), "{text}");
+    assert!(said.contains(": 0 in "), "{text}");
+}
+
 /// Length of the window of the load.
 const WINDOW_NS: u64 = 500_000_000;
 

@@ -2,11 +2,12 @@
 //! the results themselves give reason to say. The most serious come first.
 
 use crate::fold::{in_ranges, is_alike};
+use crate::quantity::format_rough_time;
 use crate::table::across::{EventComparison, EventCount};
 use crate::table::{ArmTrials, CellTable, Notice};
 use crate::table::{drift, modes, twins, warm};
 use model::preflight::{Check, CheckState};
-use model::{Severity, System, Trial, Warning};
+use model::{RareEvent, Severity, System, Trial, Warning};
 use results::{ResultSet, RunState};
 
 pub fn collect_notices(
@@ -33,6 +34,7 @@ pub fn collect_notices(
     for warning in own
         .iter()
         .chain(&note_frequent(events))
+        .chain(&note_uncompared(results, events))
         .chain(&warm::warmup_warnings(results))
         .chain(&twins::twin_warnings(results))
         .chain(&drifts)
@@ -130,6 +132,40 @@ pub fn note_frequent(events: &[EventComparison]) -> Vec<Warning> {
     };
     let uneven = events.iter().filter_map(note_uneven);
     frequent.map(warning).chain(uneven).collect()
+}
+
+/// Events that no block has of two arms, of which nothing else is said.
+fn note_uncompared(results: &ResultSet, events: &[EventComparison]) -> Vec<Warning> {
+    let is_compared = |event: &RareEvent| events.iter().any(|c| c.event == event.name);
+    let declared = results.experiment.observe.events.iter();
+    let missing = declared.filter(|event| !is_compared(event));
+    missing
+        .map(|event| Warning {
+            severity: Severity::Caution,
+            what: format!(
+                "The event `{}` is compared with nothing, since no block counted it under two arms: {}.",
+                event.name,
+                describe_all(results, event)
+            ),
+            remedy: "Compare two arms; the same one under another name shows what chance does."
+                .to_owned(),
+        })
+        .collect()
+}
+
+/// `3 in 5 minutes` in all trials that count.
+fn describe_all(results: &ResultSet, event: &RareEvent) -> String {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    let trials = trials.filter(|trial| trial.is_ok());
+    let found = trials.filter_map(|trial| trial.find_event(&event.name));
+    let (count, exposure_ns) = found.fold((0, 0.0), |(count, exposure_ns), happened| {
+        let exposure_ns = exposure_ns + happened.exposure_ns as f64;
+        (count + happened.count(), exposure_ns)
+    });
+    match exposure_ns > 0.0 {
+        true => format!("{count} in {}", format_rough_time(exposure_ns)),
+        false => "no trial counted it at all".to_owned(),
+    }
 }
 
 /// Events are compared by time, so an arm that does less has fewer occasions.
