@@ -2,7 +2,6 @@
 
 use crate::alarm::Alarm;
 use crate::run::Run;
-use crate::series::SeriesKey;
 use crate::store::{Contents, StoreError};
 
 /// The beginning of a change that was seen after so many runs is known to a run, and for three times as many to so many.
@@ -16,7 +15,7 @@ impl Contents {
         let (before, first) = (self.find_run(&alarm.before)?, self.find_run(&alarm.first)?);
         let is_of_series = |run: &&Run| {
             let mut figures = run.figures.iter();
-            figures.any(|figure| SeriesKey::from_figure(run, figure) == alarm.key)
+            figures.any(|figure| alarm.key.has_figure(run, figure))
         };
         let runs: Vec<&Run> = self.runs.iter().filter(is_of_series).collect();
         let find = |id: &String| runs.iter().position(|run| run.id == *id);

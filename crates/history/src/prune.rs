@@ -2,7 +2,6 @@
 
 use crate::alarm::{Alarm, Outcome};
 use crate::run::Run;
-use crate::series::SeriesKey;
 use crate::store::Contents;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
@@ -56,7 +55,7 @@ fn is_of_one(run: &Run, open: &[(&Alarm, Option<Timestamp>)]) -> bool {
         let is_since = before.is_some_and(|before| run.created >= before);
         let is_of_series = || {
             let mut figures = run.figures.iter();
-            figures.any(|figure| SeriesKey::from_figure(run, figure) == alarm.key)
+            figures.any(|figure| alarm.key.has_figure(run, figure))
         };
         is_named || (is_since && is_of_series())
     })

@@ -37,6 +37,16 @@ impl SeriesKey {
         }
     }
 
+    /// True for a figure of the series. It copies nothing, since it is asked of each figure of a history.
+    pub fn has_figure(&self, run: &Run, figure: &Figure) -> bool {
+        self.metric == figure.metric
+            && self.arm == figure.arm
+            && self.cell == figure.cell
+            && self.work == figure.work
+            && self.anchor_is == figure.anchor_is
+            && self.class == run.class
+    }
+
     /// Hash of the series.
     pub fn identify_series(&self) -> String {
         hash_value(self)
