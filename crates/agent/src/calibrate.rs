@@ -2,13 +2,14 @@
 //! processes are kept together, journalled and ended like those of a trial.
 
 use crate::arm::hypervisor;
+use crate::co_runners::name_value;
 use crate::context::Context;
 use crate::error::AgentError;
 use crate::fence::Fence;
 use crate::process::{Event, Origin, Process};
 use crate::processes::{self, KILL_LIMIT};
 use load::roles::ANTAGONISTS;
-use load::{Job, Launch, Output};
+use load::{Job, Launch, Output, Run};
 use model::{Calibration, Load};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -50,11 +51,13 @@ pub fn calibrate(
         ..Job::new(workload, load, collect::machine::usable_cpus())
     };
     let mut ended = Ok(());
-    let found = driver.calibrate(&job, &mut |argv, limit_ns| {
+    let mut run = |argv: &[String], limit_ns| {
         let (output, all_ended) = run(context, &fence, argv, Duration::from_nanos(limit_ns));
         ended = std::mem::replace(&mut ended, Ok(())).and(all_ended);
         output
-    });
+    };
+    let found = driver.calibrate(&job, &mut run);
+    let found = found.and_then(|found| calibrate_co_runners(found, &job, &mut run));
     let ended = ended.and(fence.remove());
     processes::reap_orphans(&context.guard.processes());
     if let Err(why) = ended {
@@ -68,6 +71,23 @@ pub fn calibrate(
         }
         found
     }))
+}
+
+/// Adds the values of the co-runners, each with its name before them.
+fn calibrate_co_runners(
+    mut found: Calibration,
+    main: &Job,
+    run: &mut Run,
+) -> Result<Calibration, String> {
+    for workload in main.workload.list_loads().skip(1) {
+        let driver = load::driver(&workload.kind)?;
+        let load = workload.loads.first().copied().unwrap_or(Load::One);
+        let own = driver.calibrate(&Job::new(&workload, load, main.cpus), run)?;
+        let named = own.values.into_iter();
+        let named = named.map(|(key, value)| (name_value(&workload.name, &key), value));
+        found.values.extend(named);
+    }
+    Ok(found)
 }
 
 /// Values of the antagonists, which are not running yet.

@@ -107,6 +107,11 @@ fn foreign_scheduler(root: &Path) -> Option<Problem> {
 }
 
 fn check_workload(workload: &Workload) -> Vec<Problem> {
+    let loads = workload.list_loads();
+    loads.flat_map(|load| check_load(&load)).collect()
+}
+
+fn check_load(workload: &Workload) -> Vec<Problem> {
     let driver = match load::driver(&workload.kind) {
         Ok(driver) => driver,
         Err(what) => {

@@ -8,10 +8,14 @@ use std::path::Path;
 /// Longer logs are cut at the front: the end says why something ended.
 const LOG_LIMIT_BYTES: usize = 256 << 10;
 
-/// `stdout.log` and `stderr.log`, where there is anything in them.
-pub fn send_output(say: &mut dyn FnMut(Reply), output: &Output) {
-    send(say, "stdout.log", &without_result(&output.stdout));
-    send(say, "stderr.log", &output.stderr);
+/// `stdout.log` and `stderr.log`, where there is anything in them, with this before their names.
+pub fn send_output(say: &mut dyn FnMut(Reply), output: &Output, begin: &str) {
+    send(
+        say,
+        &format!("{begin}stdout.log"),
+        &without_result(&output.stdout),
+    );
+    send(say, &format!("{begin}stderr.log"), &output.stderr);
 }
 
 /// One text file, unless it is empty.

@@ -12,6 +12,7 @@ mod bell;
 mod calibrate;
 mod cgroup;
 mod check;
+mod co_runners;
 mod collectors;
 mod container;
 mod context;

@@ -63,6 +63,16 @@ impl Trial<'_, '_> {
         process: Process,
         ended: Result<(), Stop>,
     ) -> Result<(Output, Usage), Stop> {
+        self.end_load(process, ended, "")
+    }
+
+    /// The same of one of several loads, whose logs have names that begin so.
+    pub fn end_load(
+        &mut self,
+        process: Process,
+        ended: Result<(), Stop>,
+        logs: &str,
+    ) -> Result<(Output, Usage), Stop> {
         let fence = &self.stage.fence;
         let left = process.kill_rest(fence);
         let others = self.stage.others(self.context, &self.in_force);
@@ -79,7 +89,7 @@ impl Trial<'_, '_> {
             unended.push(e.to_string());
             Stop::Failed(format!("wait for the workload: {e}"))
         })?;
-        files::send_output(self.context.say, &output);
+        files::send_output(self.context.say, &output, logs);
         ended?;
         self.warn_of_leftovers(left.map_err(Stop::Failed)?);
         match strays.map_err(Stop::Failed)?.as_slice() {

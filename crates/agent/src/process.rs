@@ -25,6 +25,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A process that prints more than this is stopped: it would fill the memory.
@@ -32,6 +33,8 @@ const OUTPUT_LIMIT_BYTES: u64 = 64 << 20;
 
 /// Until a process that was killed must have ended.
 const END_LIMIT: Duration = Duration::from_secs(2);
+/// Time after which a thread that waits for an end waits again.
+const WATCH_LIMIT: Duration = Duration::from_secs(3600);
 /// Time in which the kernel has the environment of a program that it starts.
 const ENVIRONMENT_LIMIT: Duration = Duration::from_millis(50);
 
@@ -143,6 +146,23 @@ impl Process {
             Some(stdin) => stdin.write_all(text.as_bytes()),
             None => Ok(()),
         }
+    }
+
+    /// Says a line to a phased process. One that is gone is noticed while waiting for its next line.
+    pub fn say(&mut self, line: &str) {
+        let _ = self.send(&format!("{line}\n"));
+    }
+
+    /// Tells when the process ended, once it has; whoever waits for that takes no time until then.
+    pub fn watch_end(&self) -> io::Result<JoinHandle<Instant>> {
+        let process = self.process.try_clone()?;
+        thread::Builder::new().spawn(move || {
+            let mut fds = [PollFd::new(&process, PollFlags::IN)];
+            while fds[0].revents().is_empty() {
+                wait_for(&mut fds, WATCH_LIMIT);
+            }
+            Instant::now()
+        })
     }
 
     /// Wait for the next event, at most until `until`.

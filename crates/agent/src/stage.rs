@@ -33,6 +33,8 @@ pub struct Stage {
     /// Counters of the processes of all roles.
     pub events: RoleEvents,
     pub collectors: Collectors,
+    /// Processes of the loads beside that of the trial.
+    pub co_runners: Vec<Pid>,
     /// Processes that could not be ended, and so run still.
     pub unended: Vec<String>,
     /// The kernel that the trial began on.
@@ -78,6 +80,7 @@ impl Stage {
             roles,
             events,
             collectors: Collectors::default(),
+            co_runners: Vec::new(),
             unended: Vec::new(),
             kernel_release: collect::machine::kernel_release(),
             is_set_up,
@@ -198,10 +201,11 @@ impl Stage {
         self.collectors.count_events(&spec.observe.events);
     }
 
-    /// The processes that lead the roles, the load first.
+    /// The processes that lead the roles, the loads first.
     pub fn leaders(&self, load: Option<Pid>) -> Vec<(Role, Pid)> {
-        let load = load.map(|pid| (Role::Load, pid));
-        load.into_iter().chain(self.roles.leaders()).collect()
+        let loads = load.into_iter().chain(self.co_runners.iter().copied());
+        let loads = loads.map(|pid| (Role::Load, pid));
+        loads.chain(self.roles.leaders()).collect()
     }
 
     /// Processes of the trial that the end of the load does not end.

@@ -36,6 +36,15 @@ impl Stop {
         Stop::ForGood(Box::new(self))
     }
 
+    /// The same of one of several loads.
+    pub(crate) fn about(self, name: &str) -> Stop {
+        match self {
+            Stop::Void(why) => Stop::Void(format!("{name}: {why}")),
+            Stop::Failed(why) => Stop::Failed(format!("{name}: {why}")),
+            Stop::ForGood(stop) => stop.about(name).for_good(),
+        }
+    }
+
     /// The reason, in words.
     pub(crate) fn in_words(&self) -> String {
         match self {

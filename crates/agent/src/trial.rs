@@ -3,6 +3,7 @@
 use crate::arm::changes::InForce;
 use crate::arm::hypervisor;
 use crate::bell::{self, Life, Messages, Phases};
+use crate::co_runners::CoRunner;
 use crate::collectors::{rare, trace};
 use crate::context::Context;
 use crate::error::AgentError;
@@ -57,6 +58,8 @@ pub struct Trial<'a, 'c> {
     pub spec: &'a TrialSpec,
     /// Processes and collectors that stand while the arm is measured.
     pub stage: Stage,
+    /// Loads beside that of the trial.
+    pub co_runners: Vec<CoRunner>,
     /// The arm of the spec, or the one whose turn it is.
     pub in_force: InForce<'a>,
     pub start: Instant,
@@ -92,6 +95,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         let stage = Stage::new(context, spec, left)?;
         Ok(Trial {
             stage,
+            co_runners: Vec::new(),
             in_force: InForce::new(&spec.arm, &spec.workload),
             start: Instant::now(),
             until: Instant::now() + Duration::from_nanos(spec.workload.time_limit_ns),
@@ -146,6 +150,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             // It may ask them.
             self.prepare(&launch)?;
         }
+        self.prepare_co_runners(&job)?;
         match &spec.turns {
             Some(taking) => self.measure_turns(&*driver, &job, &launch, taking),
             None => self.measure_whole(&*driver, &job, &launch),
@@ -162,6 +167,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         let files = Files::before_launch(launch);
         self.start_collectors();
         self.stage.limit_load(self.context, &self.in_force)?;
+        self.start_co_runners()?;
         let (mut output, counters) = match launch.phased {
             true => self.measure_phases(launch)?,
             false => self.measure_life(launch)?,
@@ -169,13 +175,14 @@ impl<'a, 'c> Trial<'a, 'c> {
         output.files = files.texts();
         self.prove()?;
         let parsed = self.read_output(driver, job, &output)?;
+        let beside = self.read_co_runners()?;
         self.count_events(&parsed);
         if let Some(log) = &job.watch {
             self.keep_trace(parsed.worst.as_ref(), log);
         }
         let mut collected = self.collect(&counters);
         collected.extend(self.stage.collectors.with_load(&parsed.metrics));
-        self.metrics = counters::merge(parsed.metrics, [counters, collected].concat());
+        self.metrics = counters::merge(parsed.metrics, [beside, counters, collected].concat());
         Ok(())
     }
 
@@ -183,6 +190,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         let mut process = self.start_load(launch)?;
         let taken = self.take_turn(&mut Phases::new(&mut process));
         let taken = taken.and_then(|()| bell::wait_for_exit(self, &mut process));
+        let taken = taken.and_then(|()| self.wait_for_co_runners());
         let (output, usage) = self.end_process(process, taken)?;
         let counts = self.counted.take().map(|Counted { first, last }| {
             let last = last.with_switches_of(usage);
@@ -194,6 +202,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     fn measure_life(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
         let mut life = Life::new(launch);
         let taken = self.take_turn(&mut life);
+        let taken = taken.and_then(|()| self.wait_for_co_runners());
         let Some(process) = life.into_process() else {
             let early = || Stop::Failed("the workload was not started".to_owned());
             return Err(taken.err().unwrap_or_else(early));
@@ -226,7 +235,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     /// Runs the command that comes before the trial and is not measured.
-    fn prepare(&mut self, launch: &Launch) -> Result<(), Stop> {
+    pub fn prepare(&mut self, launch: &Launch) -> Result<(), Stop> {
         if launch.prepare.is_empty() {
             return Ok(());
         }
@@ -286,7 +295,12 @@ impl<'a, 'c> Trial<'a, 'c> {
         if !output.success {
             return Err(failed_with("the workload", output));
         }
-        let mut parsed = driver.parse(job, output).map_err(Stop::Failed)?;
+        let parsed = driver.parse(job, output).map_err(Stop::Failed)?;
+        self.accept(parsed)
+    }
+
+    /// Figures that count, whose files and warnings go their ways.
+    pub fn accept(&mut self, mut parsed: Parsed) -> Result<Parsed, Stop> {
         for file in std::mem::take(&mut parsed.files) {
             (self.context.say)(Reply::File { file });
         }
@@ -414,7 +428,7 @@ fn job(spec: &TrialSpec) -> Job {
     }
 }
 
-fn failed_with(what: &str, output: &Output) -> Stop {
+pub fn failed_with(what: &str, output: &Output) -> Stop {
     let lines = [&output.stderr, &output.stdout].map(|text| last_lines(text, 3, " | "));
     let lines = lines.into_iter().find(|lines| !lines.is_empty());
     let lines = lines.unwrap_or_default();

@@ -35,8 +35,10 @@ impl Trial<'_, '_> {
         bell.open(self)?;
         bell.wait_for_close(self)?;
         self.end_window(bell);
+        self.close_co_runners()?;
         self.look_at_arm(Phase::After, bell.load());
-        bell.release(self)
+        bell.release(self)?;
+        self.release_co_runners()
     }
 
     /// Puts the arm in force.

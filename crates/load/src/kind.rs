@@ -232,8 +232,17 @@ pub fn measured_tasks() -> Vec<Task> {
     all.copied().collect()
 }
 
-/// The metrics that decide when the cells of a workload stop.
+/// The metrics that decide when the cells of a workload stop: those of its load, and of each co-runner.
 pub fn deciding_metrics(workload: &Workload) -> Vec<String> {
+    let mut deciding = own_deciding_metrics(workload);
+    for co_runner in &workload.co_runners {
+        let own = own_deciding_metrics(co_runner);
+        deciding.extend(own.iter().map(|metric| co_runner.name_beside(metric)));
+    }
+    deciding
+}
+
+fn own_deciding_metrics(workload: &Workload) -> Vec<String> {
     let searches = |load: &Load| matches!(load, Load::MaxRate(_));
     if workload.loads.iter().any(searches) {
         return vec![latency::SLO_RATE.name.to_owned()];

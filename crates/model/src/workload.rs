@@ -8,6 +8,7 @@ use crate::turns::{InPlace, Piloted};
 use crate::units::{format_duration_ns, format_rate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The work that is measured, with all its loads.
@@ -44,6 +45,10 @@ pub struct Workload {
     /// Who disturbs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub antagonists: Vec<Antagonist>,
+    /// Further loads that work and are measured in the same window. Each has a name, a kind and one load, and
+    /// asks no program but those of this workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub co_runners: Vec<Workload>,
     /// Texts of files in the load's folder, by name; they are there before the load starts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
@@ -285,6 +290,32 @@ impl Workload {
     fn names_folder(&self) -> bool {
         let keys = serde_json::Value::from(self.kind.params().clone()).to_string();
         keys.contains(&format!("{{{FOLDER}}}"))
+            || self.co_runners.iter().any(Workload::names_folder)
+    }
+
+    /// True if a text of its keys names something of one of these services.
+    pub fn names_any(&self, services: &[Service]) -> bool {
+        let keys = serde_json::Value::from(self.kind.params().clone()).to_string();
+        services
+            .iter()
+            .any(|service| keys.contains(&format!("{{{}.", service.name)))
+    }
+
+    /// All loads of a trial, this one first, each as a workload that may ask the server and the services.
+    pub fn list_loads(&self) -> impl Iterator<Item = Cow<'_, Workload>> {
+        let beside = self.co_runners.iter().map(|co_runner| {
+            Cow::Owned(Workload {
+                server: self.server.clone(),
+                services: self.services.clone(),
+                ..co_runner.clone()
+            })
+        });
+        std::iter::once(Cow::Borrowed(self)).chain(beside)
+    }
+
+    /// Name of a metric of this workload where it is a co-runner.
+    pub fn name_beside(&self, metric: &str) -> String {
+        format!("{}_{metric}", self.name)
     }
 
     /// True if it has programs of the role server.
@@ -338,6 +369,7 @@ impl Workload {
             server: None,
             services: Vec::new(),
             antagonists: Vec::new(),
+            co_runners: Vec::new(),
             files: BTreeMap::new(),
             keep: Vec::new(),
             keep_limit_bytes: None,

@@ -16,6 +16,9 @@ pub(crate) fn complete(mut experiment: Experiment, aa: bool) -> Result<Experimen
     for workload in &mut experiment.workloads {
         if workload.metrics.is_empty() {
             workload.metrics = load::deciding_metrics(workload);
+            for co_runner in &mut workload.co_runners {
+                co_runner.metrics = load::deciding_metrics(co_runner);
+            }
         }
     }
     with_aa(experiment, aa)

@@ -13,6 +13,7 @@ mod arm;
 mod build;
 mod check;
 mod client;
+mod co_runner;
 mod condition;
 mod document;
 mod error;

@@ -6,7 +6,9 @@ mod workload;
 
 use agent::arm::table::INGREDIENTS;
 use model::KeyDef;
-use workload::{ANTAGONIST, CLIENT, LOADS, PLACEMENT, READY, ROLE, SERVER, SERVICE, WORKLOAD};
+use workload::{
+    ANTAGONIST, CLIENT, CO_RUNNER, LOADS, PLACEMENT, READY, ROLE, SERVER, SERVICE, WORKLOAD,
+};
 
 /// A table of an experiment file.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +37,7 @@ fn no_keys() -> Vec<KeyDef> {
 /// All tables but those of a target and the keys of one kind of workload, server or antagonist.
 pub const TABLES: &[TableDef] = &[
     EXPERIMENT, STOP, TUNE, EVENT, ARM, POLICY, WORKLOAD, LOADS, CLIENT, SERVER, SERVICE, READY,
-    ANTAGONIST, ROLE, PLACEMENT,
+    ANTAGONIST, CO_RUNNER, ROLE, PLACEMENT,
 ];
 
 const EXPERIMENT: TableDef = TableDef {
@@ -332,7 +334,8 @@ const POLICY: TableDef = TableDef {
 mod tests {
     use super::*;
     use crate::{
-        antagonist, arm, client, event, file, grid, loads, placement, server, space, spread, stack,
+        antagonist, arm, client, co_runner, event, file, grid, loads, placement, server, space,
+        spread, stack,
     };
     use crate::{stop, workload};
     use load::Keys;
@@ -371,6 +374,8 @@ mod tests {
         assert_described(&READY, key::accepted_keys::<stack::FileReady>());
         let antagonist = key::accepted_keys::<antagonist::FileAntagonist>();
         assert_described(&ANTAGONIST, antagonist.iter().chain(&["kind"]));
+        let co_runner = key::accepted_keys::<co_runner::FileCoRunner>();
+        assert_described(&CO_RUNNER, co_runner.iter().chain(&["kind"]));
         assert_described(&PLACEMENT, key::accepted_keys::<spread::FilePlacement>());
     }
 

@@ -1,31 +1,45 @@
 //! One service in several surroundings: `antagonists = "each"` makes a cell alone and
-//! one beside each antagonist, `[[workload.placement]]` one for each placement.
+//! one beside each antagonist, `[[workload.placement]]` one for each placement, `co-runners = "each"` one for
+//! each of the loads that are measured together.
 
 use crate::error::PlanError;
 use crate::name::check_name;
 use crate::placement::check_cpus;
 use crate::table::{Value, items, take_key};
 use crate::workload::with_clients;
+use load::Asks;
 use model::{Variant, Workload};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use toml::Spanned;
+use toml::de::DeTable;
 
 /// Surroundings of a `[[workload]]`: its antagonists and placements.
 #[derive(Debug)]
 pub(crate) struct Spread {
     each: bool,
+    each_load: bool,
     placements: Vec<FilePlacement>,
 }
 
+/// How those are beside each other of which there are several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Antagonists {
+enum Company {
     /// All of them, in every trial.
     #[default]
     Together,
-    /// None, then one at a time.
+    /// Cells for each as well.
     Each,
+}
+
+impl Company {
+    fn take_key(table: &mut DeTable, key: &str) -> Result<Self, PlanError> {
+        match take_key(table, key) {
+            Some(value) => Ok(Company::deserialize(value.into_deserializer())?),
+            None => Ok(Company::default()),
+        }
+    }
 }
 
 /// CPU sets of the roles, over those that the roles have themselves.
@@ -45,16 +59,15 @@ impl Spread {
         let toml::de::DeValue::Table(table) = value.get_mut() else {
             return Err(PlanError::new("a workload is a table").with_span(span));
         };
-        let antagonists = match take_key(table, "antagonists") {
-            Some(value) => Antagonists::deserialize(value.into_deserializer())?,
-            None => Antagonists::default(),
-        };
+        let antagonists = Company::take_key(table, "antagonists")?;
+        let co_runners = Company::take_key(table, "co-runners")?;
         let placements = items(take_key(table, "placement"), "workload.placement")?
             .into_iter()
             .map(|value| FilePlacement::deserialize(value.into_deserializer()))
             .collect::<Result<Vec<_>, _>>()?;
         let spread = Spread {
-            each: antagonists == Antagonists::Each,
+            each: antagonists == Company::Each,
+            each_load: co_runners == Company::Each,
             placements,
         };
         for (index, placement) in spread.placements.iter().enumerate() {
@@ -65,10 +78,13 @@ impl Spread {
 
     /// All variants; the workload itself where there is only one.
     pub fn expand_workload(&self, workload: Workload) -> Result<Vec<Workload>, PlanError> {
+        self.fits(&workload)?;
+        if self.each_load {
+            return Ok(alone_and_together(workload));
+        }
         if !self.each && self.placements.is_empty() {
             return Ok(vec![workload]);
         }
-        self.fits(&workload)?;
         let mut placed: Vec<Workload> = self.placements.iter().map(|p| p.of(&workload)).collect();
         if placed.is_empty() {
             placed.push(variant(&workload, None));
@@ -86,6 +102,18 @@ impl Spread {
                 "the workload `{name}` has no antagonist to be beside"
             ))
             .with_help("add [[workload.antagonist]] with a kind, or leave out `antagonists`"));
+        }
+        if self.each_load && workload.co_runners.is_empty() {
+            return Err(PlanError::new(format!(
+                "the workload `{name}` has no co-runner to be measured with"
+            ))
+            .with_help("add [[workload.co-runner]] with a kind, or leave out `co-runners`"));
+        }
+        if self.each_load && (self.each || !self.placements.is_empty()) {
+            return Err(PlanError::new(format!(
+                "the workload `{name}` has each of its loads alone, and placements or each of its antagonists"
+            ))
+            .with_help("leave out `co-runners`, or the others"));
         }
         let Some(placement) = self.placements.first() else {
             return Ok(());
@@ -151,6 +179,52 @@ fn variant(workload: &Workload, placement: Option<&String>) -> Workload {
         }),
         ..workload.clone()
     }
+}
+
+/// Each load alone, with what it asks, and then all of them.
+fn alone_and_together(workload: Workload) -> Vec<Workload> {
+    let variant = |of: &str, beside: Option<String>| {
+        Some(Variant {
+            of: of.to_owned(),
+            placement: None,
+            beside,
+        })
+    };
+    let main = Workload {
+        co_runners: Vec::new(),
+        variant: variant(&workload.name, None),
+        ..workload.clone()
+    };
+    let others = workload.co_runners.iter().map(|co_runner| {
+        let asks =
+            load::driver(&co_runner.kind).map_or(Asks::Nobody, |driver| driver.request_receiver());
+        let asks_server = matches!(asks, Asks::Server(_));
+        let services = asks_server || co_runner.names_any(&workload.services);
+        Workload {
+            server: workload.server.clone().filter(|_| asks_server),
+            services: workload
+                .services
+                .clone()
+                .into_iter()
+                .filter(|_| services)
+                .collect(),
+            variant: variant(&co_runner.name, None),
+            ..co_runner.clone()
+        }
+    });
+    let names: Vec<&str> = workload
+        .co_runners
+        .iter()
+        .map(|w| w.name.as_str())
+        .collect();
+    let names = names.join(", ");
+    let mut cells: Vec<Workload> = std::iter::once(main).chain(others).collect();
+    cells.push(Workload {
+        name: format!("{} + {names}", workload.name),
+        variant: variant(&workload.name, Some(names)),
+        ..workload
+    });
+    cells
 }
 
 /// Alone first.

@@ -112,6 +112,12 @@ pub(crate) fn check(def: &KindDef, workload: &Workload) -> Result<(), PlanError>
             "the load of `{name}` runs on the controller, and changes are made on the target"
         ));
     }
+    if let Some(co_runner) = workload.co_runners.first() {
+        let co_runner = &co_runner.name;
+        return wrong(format!(
+            "`{name}` has the co-runner `{co_runner}`, and windows of two processes would not be the same"
+        ));
+    }
     if let Some(why) = driver.never_in_turns() {
         return wrong(format!("arms cannot take turns under `{name}`: {why}"));
     }

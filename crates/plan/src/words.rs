@@ -34,6 +34,8 @@ pub struct Words {
     pub server: Option<String>,
     /// Antagonists as after `--beside`, in the same form.
     pub beside: Vec<String>,
+    /// Co-runners as after `--co-runner`: a kind, with a load if wanted.
+    pub co_runners: Vec<String>,
     /// Provocations, as after `--provoke`: antagonists of all workloads.
     pub provoke: Vec<String>,
     /// Options that are keys of a file; `workload.duration` is one of each workload that can have it.
@@ -197,10 +199,11 @@ fn workloads(words: &Words) -> Result<Vec<Section>, PlanError> {
     for key in &keys {
         set_key(&mut tables, key, in_turns)?;
     }
+    let co_runners = words.co_runners.iter().map(|text| Ok(co_runner(text)));
     let beside = words.beside.iter();
     let beside = beside.map(|text| role("[[workload.antagonist]]", "--beside", text));
     let beside = beside.chain(words.provoke.iter().map(|name| Ok(provocation(name))));
-    let beside: Vec<Section> = beside.collect::<Result<_, _>>()?;
+    let beside: Vec<Section> = co_runners.chain(beside).collect::<Result<_, _>>()?;
     for table in &mut tables {
         table.inner.extend(beside.iter().cloned());
     }
@@ -230,6 +233,20 @@ fn workload(text: &str) -> Section {
     match loads {
         None => table,
         Some(loads) => table.with_key("loads", loads.split(',').map(load).collect::<Vec<_>>()),
+    }
+}
+
+/// `KIND` or `KIND:LOAD`.
+fn co_runner(text: &str) -> Section {
+    let (kind, own) = match text.split_once(':') {
+        Some((kind, own)) => (kind, Some(load(own))),
+        None => (text, None),
+    };
+    let table = Section::new("[[workload.co-runner]]", &format!("--co-runner {text}"));
+    let table = table.with_key("kind", kind);
+    match own {
+        Some(own) => table.with_key("load", own),
+        None => table,
     }
 }
 

@@ -3,6 +3,7 @@
 //! by the kind itself, which the catalogue names.
 
 use crate::client::{self, check_client};
+use crate::co_runner::{check_co_runners, read_co_runners};
 use crate::error::PlanError;
 use crate::loads::Loads;
 use crate::name::check_shows;
@@ -18,6 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::de::DeValue;
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// Length of the shortest window.
+pub(crate) const LEAST_DURATION_NS: u64 = SECOND_NS / 10;
 
 /// Keys that every kind has.
 #[derive(Debug, Default, Deserialize)]
@@ -54,14 +57,17 @@ struct Roles<'i> {
     server: Option<Value<'i>>,
     services: Vec<Value<'i>>,
     antagonists: Vec<Value<'i>>,
+    co_runners: Vec<Value<'i>>,
 }
 
 /// Keys that are taken out of the table of a workload before those that all kinds have.
-pub(crate) const TAKEN: [&str; 5] = [
+pub(crate) const TAKEN: [&str; 7] = [
     "server",
     "service",
     "antagonist",
+    "co-runner",
     "antagonists",
+    "co-runners",
     "placement",
 ];
 
@@ -74,14 +80,15 @@ impl<'i> Roles<'i> {
             server: take_key(table, "server"),
             services: items(take_key(table, "service"), "workload.service")?,
             antagonists: items(take_key(table, "antagonist"), "workload.antagonist")?,
+            co_runners: items(take_key(table, "co-runner"), "workload.co-runner")?,
         })
     }
 }
 
 /// The parameters that the keys of a kind give, and those of its client, if it has one.
-struct Own {
-    kind: Kind,
-    client: Option<OpenLoopParams>,
+pub(crate) struct Own {
+    pub kind: Kind,
+    pub client: Option<OpenLoopParams>,
 }
 
 impl Own {
@@ -97,14 +104,24 @@ impl Own {
 /// A workload from the table of its kind.
 pub(crate) fn from_table(kind: &str, mut value: Value) -> Result<Workload, PlanError> {
     let def = find(kind)?;
+    let roles = Roles::take(&mut value)?;
+    let (own, common) = read_kind(def, value, &TAKEN)?;
+    workload(def, own, common, roles)
+}
+
+/// What the keys of a kind give, and the other keys of its table. Some were taken out of that before.
+pub(crate) fn read_kind<'i, T: Deserialize<'i>>(
+    def: &KindDef,
+    mut value: Value<'i>,
+    taken: &[&'static str],
+) -> Result<(Own, T), PlanError> {
     let mut keys = keys_of(&value)?;
     let own = Own::read(def, &mut keys);
     split(&mut value, keys.asked_keys());
-    let roles = Roles::take(&mut value)?;
-    let taken: Vec<_> = keys.asked_keys().iter().copied().chain(TAKEN).collect();
-    let common = own_keys(value, &taken)?;
+    let taken: Vec<_> = [keys.asked_keys(), taken].concat();
+    let others = own_keys(value, &taken)?;
     no_fault(keys)?;
-    workload(def, own, common, roles)
+    Ok((own, others))
 }
 
 /// The entry of the table of kinds.
@@ -161,7 +178,7 @@ fn workload(
         Asks::Server(program) if services.is_empty() => Some(server::usual_server(program)),
         _ => None,
     };
-    Ok(Workload {
+    let workload = Workload {
         name: keys
             .name
             .or_else(|| driver.name())
@@ -179,6 +196,7 @@ fn workload(
             .or_else(usual_server),
         services,
         antagonists: antagonist::antagonists(roles.antagonists)?,
+        co_runners: Vec::new(),
         files: keys.files.unwrap_or_default(),
         keep: keys.keep.unwrap_or_default(),
         keep_limit_bytes: keys.keep_limit.map(|size| size.0),
@@ -186,6 +204,10 @@ fn workload(
         in_place: in_place(keys.in_place, keys.turn, keys.washout)?,
         whole_because: None,
         variant: None,
+    };
+    Ok(Workload {
+        co_runners: read_co_runners(roles.co_runners, &workload)?,
+        ..workload
     })
 }
 
@@ -261,7 +283,7 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
         .iter()
         .try_for_each(|load| check_load(def, workload, load))
         .map_err(|e| e.about_key("loads"))?;
-    if def.window != Window::Whole && workload.duration_ns < SECOND_NS / 10 {
+    if def.window != Window::Whole && workload.duration_ns < LEAST_DURATION_NS {
         return Err(PlanError::new(format!(
             "the workload `{name}` is measured for less than 100ms"
         ))
@@ -270,6 +292,7 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
     }
     driver.check()?;
     check_own_metrics(&driver.own_metrics())?;
+    check_co_runners(workload)?;
     check_metrics(def, workload, &driver.own_metrics())?;
     check_service(def, workload, &driver.request_receiver())?;
     check_place(workload).map_err(|e| e.about_key("load-on"))?;
@@ -317,7 +340,8 @@ fn check_keep_limit(workload: &Workload) -> Result<(), PlanError> {
     }
 }
 
-fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Result<(), PlanError> {
+/// Checks that a load has a form that the kind knows.
+pub(crate) fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Result<(), PlanError> {
     if def.loads.has_form(load) {
         return Ok(());
     }
@@ -349,17 +373,17 @@ fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Result<(), Pla
 /// Check of the deciding metrics: only a metric that the workload measures can decide when its
 /// cells stop.
 fn check_metrics(def: &KindDef, workload: &Workload, own: &[&str]) -> Result<(), PlanError> {
-    let known = || {
-        let of_kind = def.metrics.iter().map(|metric| metric.name);
-        of_kind.chain(own.iter().copied())
-    };
-    let unknown = |metric: &&String| !known().any(|name| name == metric.as_str());
+    let of_kind = def.metrics.iter().map(|metric| metric.name.to_owned());
+    let own = own.iter().map(|name| (*name).to_owned());
+    let beside = workload.co_runners.iter().flat_map(list_metrics_beside);
+    let known: Vec<String> = of_kind.chain(own).chain(beside).collect();
+    let unknown = |metric: &&String| !known.contains(metric);
     let mut metrics = workload.metrics.iter().enumerate();
     let Some((at, metric)) = metrics.find(|(_, metric)| unknown(metric)) else {
         return Ok(());
     };
     let all = "`schedlab list metrics` has all";
-    let help = match model::find_nearest(metric, known()) {
+    let help = match model::find_nearest(metric, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`? {all}"),
         None => all.to_owned(),
     };
@@ -371,23 +395,37 @@ fn check_metrics(def: &KindDef, workload: &Workload, own: &[&str]) -> Result<(),
     )
 }
 
-/// A metric that the experiment defines has a name of its own: results have one meaning for
-/// each.
-fn check_own_metrics(own: &[&str]) -> Result<(), PlanError> {
-    if own.is_empty() {
-        return Ok(());
+/// Index of the first of these names that is one of schedlab's own metrics.
+pub(crate) fn find_built_in(names: &[impl AsRef<str>]) -> Option<usize> {
+    if names.is_empty() {
+        return None;
     }
     let of_kinds = load::metric_defs().into_iter().map(|(_, metric)| metric);
     let of_trials = agent::METRICS.iter().chain(agent::SURROUNDINGS).copied();
     let all = of_kinds.chain(of_trials).chain(agent::collector_metrics());
-    let builtin: BTreeSet<&str> = all.map(|metric| metric.name).collect();
-    let is_taken = |name: &&str| {
+    let built_in: BTreeSet<&str> = all.map(|metric| metric.name).collect();
+    names.iter().map(AsRef::as_ref).position(|name| {
         // Metrics of tasks are there for each role.
         let roles = ["server_", "antagonist_"];
         let of_role = roles.iter().find_map(|role| name.strip_prefix(role));
-        builtin.contains(*name) || of_role.is_some_and(|name| builtin.contains(name))
-    };
-    match own.iter().position(is_taken) {
+        built_in.contains(name) || of_role.is_some_and(|name| built_in.contains(name))
+    })
+}
+
+/// Names that the metrics of a co-runner have in the trial.
+pub(crate) fn list_metrics_beside(co_runner: &Workload) -> Vec<String> {
+    let of_kind = load::kind::find(co_runner.kind.name()).map_or(&[][..], |def| def.metrics);
+    let driver = load::driver(&co_runner.kind).ok();
+    let own = driver.as_deref().map(|driver| driver.own_metrics());
+    let own = own.into_iter().flatten();
+    let all = of_kind.iter().map(|metric| metric.name).chain(own);
+    all.map(|name| co_runner.name_beside(name)).collect()
+}
+
+/// A metric that the experiment defines has a name of its own: results have one meaning for
+/// each.
+pub(crate) fn check_own_metrics(own: &[&str]) -> Result<(), PlanError> {
+    match find_built_in(own) {
         None => Ok(()),
         Some(at) => Err(
             PlanError::new(format!("schedlab itself has a metric `{}`", own[at]))

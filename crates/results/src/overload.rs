@@ -6,9 +6,11 @@
 //! comparisons of latency; where that happens to more than a tenth of the blocks, the
 //! two arms are not compared by latency at all but by goodput: what was answered well,
 //! a second. (Leaving out many blocks would let an arm choose its best ones.)
+//!
+//! Each load of a trial has a mark of its own. Those of a co-runner begin with its name, as all its metrics do.
 
 use model::{Better, Trial};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The mark that the loads give: 1 or 0.
 pub const MARK: &str = "overloaded";
@@ -20,8 +22,8 @@ const LEFT_OUT_AT_MOST: usize = 10;
 /// The blocks that two arms have in common, and those with an overloaded trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overload {
-    /// Numbers of the blocks with an overloaded trial.
-    pub blocks: BTreeSet<u32>,
+    /// Numbers of the blocks with an overloaded trial, by how the metrics of the load begin.
+    blocks: BTreeMap<String, BTreeSet<u32>>,
     /// Number of all blocks that were looked at.
     pub of: usize,
 }
@@ -35,20 +37,21 @@ impl Overload {
         baseline: usize,
     ) -> Overload {
         let mut ran = [BTreeSet::new(), BTreeSet::new()];
-        let mut overloaded = BTreeSet::new();
+        let mut overloaded = BTreeMap::new();
         for trial in trials {
             let place = &trial.place;
             if place.cell != cell || !trial.is_ok() || ![arm, baseline].contains(&place.arm) {
                 continue;
             }
             ran[usize::from(place.arm == arm)].insert(place.block);
-            if is_overloaded(trial) {
-                overloaded.insert(place.block);
-            }
+            add_marks(&mut overloaded, trial);
         }
         let both: BTreeSet<u32> = ran[0].intersection(&ran[1]).copied().collect();
+        for blocks in overloaded.values_mut() {
+            blocks.retain(|block| both.contains(block));
+        }
         Overload {
-            blocks: overloaded.intersection(&both).copied().collect(),
+            blocks: overloaded,
             of: both.len(),
         }
     }
@@ -63,9 +66,7 @@ impl Overload {
         let mut overload = Overload::default();
         for trial in trials.into_iter().filter(is_here) {
             overload.of += 1;
-            if is_overloaded(trial) {
-                overload.blocks.insert(trial.place.block);
-            }
+            add_marks(&mut overload.blocks, trial);
         }
         overload
     }
@@ -73,28 +74,61 @@ impl Overload {
     /// Metrics that decide between the two arms, among those that were named to decide.
     pub fn deciding_metrics<'a>(&self, named: &'a [String], trials: &[&Trial]) -> Vec<&'a str> {
         let named = named.iter().map(String::as_str);
-        if !self.forbids_latency() {
-            return named.collect();
-        }
+        let goodput = self.forbids_latency("").then_some(GOODPUT);
         let is_latency = |name: &str| {
             let mut measured = trials.iter().filter_map(|trial| trial.metric(name));
             measured
                 .next()
                 .is_some_and(|m| is_latency(&m.unit, m.better))
         };
-        let others = named.filter(|name| *name != GOODPUT && !is_latency(name));
-        [GOODPUT].into_iter().chain(others).collect()
+        let is_queue = |name: &str| self.forbids_latency(name) && is_latency(name);
+        let others = named.filter(|name| Some(*name) != goodput && !is_queue(name));
+        goodput.into_iter().chain(others).collect()
     }
 
-    /// Too many blocks are overloaded for latency to say anything.
-    pub fn forbids_latency(&self) -> bool {
-        self.blocks.len() * LEFT_OUT_AT_MOST > self.of
+    /// Number of blocks that are overloaded for the load which this metric is of.
+    pub fn count_blocks(&self, metric: &str) -> usize {
+        let loads = self.blocks.iter();
+        let fitting = loads.filter(|(begin, _)| metric.starts_with(begin.as_str()));
+        let own = fitting.max_by_key(|(begin, _)| begin.len());
+        own.map_or(0, |(_, blocks)| blocks.len())
+    }
+
+    /// Too many blocks are overloaded for a latency of the load, which this metric is of, to say anything.
+    pub fn forbids_latency(&self, metric: &str) -> bool {
+        self.count_blocks(metric) * LEFT_OUT_AT_MOST > self.of
     }
 }
 
-/// True if the load marked the trial as overloaded.
-pub fn is_overloaded(trial: &Trial) -> bool {
-    trial.metric(MARK).is_some_and(|mark| mark.value > 0.0)
+/// The marks of a trial, with how the metrics begin of the load that gave each.
+fn list_marks(trial: &Trial) -> impl Iterator<Item = (&str, bool)> {
+    let metrics = trial.result.metrics.iter();
+    metrics.filter_map(|found| {
+        let begin = found.metric.strip_suffix(MARK)?;
+        let is_own = begin.is_empty() || begin.ends_with('_');
+        is_own.then_some((begin, found.value > 0.0))
+    })
+}
+
+fn add_marks(blocks: &mut BTreeMap<String, BTreeSet<u32>>, trial: &Trial) {
+    for (begin, is_overloaded) in list_marks(trial) {
+        let of_load = blocks.entry(begin.to_owned()).or_default();
+        if is_overloaded {
+            of_load.insert(trial.place.block);
+        }
+    }
+}
+
+/// True if the load that this metric is of marked the trial as overloaded.
+pub fn is_overloaded(trial: &Trial, metric: &str) -> bool {
+    let fitting = list_marks(trial).filter(|(begin, _)| metric.starts_with(begin));
+    let own = fitting.max_by_key(|(begin, _)| begin.len());
+    own.is_some_and(|(_, is_overloaded)| is_overloaded)
+}
+
+/// True if any load of the trial marked it as overloaded.
+pub fn has_overload(trial: &Trial) -> bool {
+    list_marks(trial).any(|(_, is_overloaded)| is_overloaded)
 }
 
 /// Times that the load measured, and that a queue makes long.
@@ -133,18 +167,18 @@ mod tests {
     #[test]
     fn a_block_is_overloaded_if_either_of_its_trials_is() {
         let found = overload(&[(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)]);
-        assert_eq!(found.blocks, BTreeSet::from([2, 3, 4]));
+        assert_eq!(found.blocks[""], BTreeSet::from([2, 3, 4]));
         assert_eq!(found.of, 4);
-        assert!(found.forbids_latency());
+        assert!(found.forbids_latency("wakeup_p99"));
     }
 
     #[test]
     fn one_of_ten_blocks_may_be_overloaded() {
         let mut marks = vec![(0.0, 0.0); 9];
         marks.push((0.0, 1.0));
-        assert!(!overload(&marks).forbids_latency());
+        assert!(!overload(&marks).forbids_latency("wakeup_p99"));
         marks[0].1 = 1.0;
-        assert!(overload(&marks).forbids_latency());
+        assert!(overload(&marks).forbids_latency("wakeup_p99"));
     }
 
     #[test]
@@ -165,20 +199,42 @@ mod tests {
     }
 
     #[test]
+    fn an_overload_is_that_of_the_load_which_a_metric_is_of() {
+        let marked = |block: u32, arm: usize| {
+            let mut trial = marked(block, arm, 0.0);
+            let of_co_runner = Measurement {
+                metric: format!("web_{MARK}"),
+                value: 1.0,
+                ..trial.result.metrics[trial.result.metrics.len() - 1].clone()
+            };
+            trial.result.metrics.push(of_co_runner);
+            trial
+        };
+        let trials = [marked(1, 0), marked(1, 1)];
+        let found = Overload::from_trials(&trials, 0, 1, 0);
+        assert!(found.forbids_latency("web_request_p99"));
+        assert!(!found.forbids_latency("request_p99"));
+        assert!(!found.forbids_latency("webs_request_p99"));
+        assert!(is_overloaded(&trials[0], "web_request_p99"));
+        assert!(!is_overloaded(&trials[0], "request_p99"));
+        assert!(has_overload(&trials[0]));
+    }
+
+    #[test]
     fn an_arm_by_itself_is_overloaded_whatever_its_baseline_is() {
         let trials = [marked(1, 0, 0.0), marked(1, 1, 1.0), marked(2, 1, 0.0)];
         let found = Overload::of_arm(&trials, 0, 1);
-        assert_eq!((found.blocks.len(), found.of), (1, 2));
-        assert!(found.forbids_latency());
-        assert!(!Overload::of_arm(&trials, 0, 0).forbids_latency());
+        assert_eq!((found.count_blocks("wakeup_p99"), found.of), (1, 2));
+        assert!(found.forbids_latency("wakeup_p99"));
+        assert!(!Overload::of_arm(&trials, 0, 0).forbids_latency("wakeup_p99"));
     }
 
     #[test]
     fn a_load_that_gives_no_mark_is_never_overloaded() {
         let trials = [trial(1, 0, 1.0), trial(1, 1, 1.0)];
         let found = Overload::from_trials(&trials, 0, 1, 0);
-        assert_eq!(found.blocks, BTreeSet::new());
-        assert!(!found.forbids_latency());
-        assert!(!Overload::default().forbids_latency());
+        assert_eq!(found.count_blocks("wakeup_p99"), 0);
+        assert!(!found.forbids_latency("wakeup_p99"));
+        assert!(!Overload::default().forbids_latency("wakeup_p99"));
     }
 }

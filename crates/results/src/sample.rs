@@ -150,7 +150,7 @@ pub fn pair_trials<'a>(
         let Some(measured) = trial.metric(metric) else {
             continue;
         };
-        if is_latency(&measured.unit, measured.better) && is_overloaded(trial) {
+        if is_latency(&measured.unit, measured.better) && is_overloaded(trial, metric) {
             continue;
         }
         let slot = blocks.entry(place.block).or_default();

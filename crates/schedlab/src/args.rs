@@ -317,6 +317,10 @@ pub struct WordArgs {
     /// 'burnwait:4 70 200us', 'command ./batch-job'
     #[arg(long, value_name = "KIND")]
     pub beside: Vec<String>,
+    /// A load that is measured in the same window as every workload, with a load if wanted: wakeup:2,
+    /// periodic; its metrics begin with its name
+    #[arg(long, value_name = "WORKLOAD")]
+    pub co_runner: Vec<String>,
     /// Events that are counted in each trial, as perf list(1) names them:
     /// LLC-load-misses,sched:sched_wakeup
     #[arg(long, value_name = "EVENT", value_delimiter = ',')]

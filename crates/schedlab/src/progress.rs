@@ -40,7 +40,7 @@ pub struct Display {
 /// Line about the first trial whose load was more than could be carried: whoever sees it need not wait for
 /// the end of the run.
 fn overload_of(trial: &Trial) -> Option<String> {
-    (trial.is_ok() && results::overload::is_overloaded(trial)).then(|| {
+    (trial.is_ok() && results::overload::has_overload(trial)).then(|| {
         format!(
             "overloaded: {}, {}: more was offered than done, so latency will not be compared and goodput \
              decides; to compare latency end this run (Ctrl-C) and take a lower rate",

@@ -159,16 +159,12 @@ impl Shown {
         let loads: Vec<String> = workload.loads.iter().map(ToString::to_string).collect();
         let kind = format!("{} at {}", workload.kind.name(), loads.join(", "));
         self.entry(1, &format!("workload {}", workload.name), &kind);
-        let remote = remote(workload);
-        let chosen = load::driver(&workload.kind).map(|driver| driver.chosen_programs());
-        for chosen in chosen.into_iter().flatten() {
-            match chosen {
-                Chosen::Before(argv) => self.entry(2, "before each trial", &command_line(&argv)),
-                Chosen::Program(argv) => self.entry(2, "runs", &command_line(&argv)),
-                Chosen::Directory(directory) => self.entry(2, "in", &directory),
-                Chosen::File(path) => self.entry(2, "reads", &path),
-                Chosen::Address(address) => self.entry(2, "asks", &(address + remote)),
-            }
+        self.load(workload, 2);
+        for co_runner in &workload.co_runners {
+            let loads: Vec<String> = co_runner.loads.iter().map(ToString::to_string).collect();
+            let kind = format!("{} at {}", co_runner.kind.name(), loads.join(", "));
+            self.entry(2, &format!("co-runner {}", co_runner.name), &kind);
+            self.load(co_runner, 3);
         }
         for service in &workload.services {
             self.service(service);
@@ -179,6 +175,22 @@ impl Shown {
             .for_each(|server| self.server(server));
         for antagonist in &workload.antagonists {
             self.antagonist(antagonist);
+        }
+    }
+
+    /// What a load starts and asks by the word of the file.
+    fn load(&mut self, workload: &Workload, depth: usize) {
+        let remote = remote(workload);
+        let chosen = load::driver(&workload.kind).map(|driver| driver.chosen_programs());
+        for chosen in chosen.into_iter().flatten() {
+            let (what, text) = match chosen {
+                Chosen::Before(argv) => ("before each trial", command_line(&argv)),
+                Chosen::Program(argv) => ("runs", command_line(&argv)),
+                Chosen::Directory(directory) => ("in", directory),
+                Chosen::File(path) => ("reads", path),
+                Chosen::Address(address) => ("asks", address + remote),
+            };
+            self.entry(depth, what, &text);
         }
     }
 

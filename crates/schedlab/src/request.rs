@@ -158,6 +158,7 @@ fn words(args: &ExperimentArgs) -> Result<Words, CliError> {
         metrics: words.metrics.clone(),
         server: words.server.clone(),
         beside: words.beside.clone(),
+        co_runners: words.co_runner.clone(),
         provoke: provoke.unwrap_or_default(),
         keys,
     })

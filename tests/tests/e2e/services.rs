@@ -436,6 +436,88 @@ fn an_antagonist_that_ends_early_voids_the_trial() {
     assert!(why.contains("\"void\""), "{why}");
 }
 
+/// `wakeup` with workers on a clock, and a program that takes so long.
+fn together(program: &str, keys: &str) -> String {
+    let workload = format!(
+        "kind = \"wakeup\"\nloads = [1]\nduration = \"500ms\"\n{keys}\nmetrics = [\"wakeup_p50\"]"
+    );
+    let arm = "[[arm]]\nname = \"batch\"\npolicy = { class = \"batch\" }\n";
+    let tables = format!(
+        "[[workload.co-runner]]\nname = \"ticks\"\nkind = \"periodic\"\nload = 2\n\
+         [[workload.co-runner]]\nname = \"job\"\nkind = \"command\"\n\
+         command = [\"sh\", \"-c\", \"{program}; echo units: 7\"]\n\
+         [[workload.co-runner.metric]]\nname = \"units\"\nregex = 'units: (?<v>\\d+)'\nbetter = \"higher\"\n"
+    );
+    experiment(arm, &workload, &tables)
+}
+
+#[test]
+fn loads_are_measured_together_under_the_arm_and_each_of_them_alone() {
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let text =
+        together("sleep 0.6", "co-runners = \"each\"").replace("max-blocks = 1", "max-blocks = 2");
+    expect_code(&run(&bench, &text), 0);
+    let all = ok_trials(&bench);
+    let cell = |name: &str| all.iter().find(|(_, trial)| trial["cell"] == name);
+    let (dir, beside) =
+        cell("wakeup + ticks, job 1").unwrap_or_else(|| panic!("{}", reasons(&bench)));
+    for name in ["wakeup_p50", "ticks_lateness_p50", "ticks_offered_per_sec"] {
+        assert!(metric(beside, name) > 0.0, "{name}");
+    }
+    assert_eq!(metric(beside, "job_units"), 7.0);
+    for log in ["wakeup.hlog", "ticks-lateness.hlog", "job-stdout.log"] {
+        assert!(dir.join(log).is_file(), "{log}");
+    }
+    // The workers of both loads are read with the policy of the arm, the main threads with theirs.
+    let before = &beside["result"]["evidence"]["points"][0];
+    let (_, alone) = cell("wakeup 1").unwrap();
+    let threads = |trial: &Value| {
+        trial["result"]["evidence"]["points"][0]["threads"]
+            .as_u64()
+            .unwrap()
+    };
+    assert!(threads(beside) >= threads(alone) + 3, "{before}");
+    let policy = beside["result"]["evidence"]["facts"].as_array().unwrap();
+    let policy = policy.iter().find(|fact| fact["what"] == "policy").unwrap();
+    assert_eq!(policy["found"], "batch");
+    let (_, alone) = cell("ticks 2").unwrap();
+    assert!(metric(alone, "lateness_p50") > 0.0);
+    let report = bench.run(&["report", "out", "--format", "json"]);
+    let report: Value = serde_json::from_str(&stdout(&report)).unwrap();
+    let tables = report["interference"].as_array().unwrap();
+    let of = |name: &str| {
+        tables
+            .iter()
+            .find(|table| table["service"] == name)
+            .unwrap()
+    };
+    assert_eq!(of("wakeup")["rows"][0]["beside"], "ticks, job");
+    assert_eq!(of("job")["rows"][0]["beside"], "wakeup, ticks");
+    assert!(
+        of("job")["rows"][0]["arms"][0]["ratio"].as_f64().unwrap() == 1.0,
+        "{tables:?}"
+    );
+    expect_code(&bench.run(&["verify", "out"]), 0);
+}
+
+#[test]
+fn loads_that_do_not_work_at_the_same_time_void_the_trial() {
+    let _turn = beside_others();
+    for (program, why) in [
+        ("true", "before the window of the load had closed"),
+        ("sleep 3", "after the window of the load had closed"),
+        ("exit 3", "job: it ended with exit status 3"),
+    ] {
+        let bench = Bench::default();
+        expect_code(&run(&bench, &together(program, "")), 4);
+        let reasons = reasons(&bench);
+        assert!(reasons.contains(why), "{program}: {reasons}");
+        assert!(!reasons.contains("\"ok\""), "{program}: {reasons}");
+        assert_eq!(running(&bench, "load"), Vec::<String>::new());
+    }
+}
+
 #[test]
 fn what_cannot_work_is_refused_before_the_first_trial() {
     let _turn = beside_others();

@@ -42,6 +42,7 @@ impl Bell for Life<'_> {
     fn open(&mut self, trial: &mut Trial) -> Result<(), Stop> {
         trial.equip(None)?;
         trial.begin_counters(self);
+        trial.begin_co_runners()?;
         let process = trial.start_load(self.launch)?;
         trial.open_window(process.started);
         trial.look_at_arm(Phase::Before, Some(process.pid));

@@ -8,7 +8,7 @@ mod phases;
 pub use clock::Clock;
 pub use life::Life;
 pub use messages::Messages;
-pub use phases::Phases;
+pub use phases::{Phases, expect_line};
 
 use crate::counters::Reading;
 use crate::process::{Event, Process};

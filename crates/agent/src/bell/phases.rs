@@ -20,11 +20,6 @@ impl<'a> Phases<'a> {
     pub fn new(process: &'a mut Process) -> Self {
         Phases { process }
     }
-
-    /// Says a line to the load. A process that is gone is noticed while waiting for its next line.
-    fn say(&mut self, line: &str) {
-        let _ = self.process.send(&format!("{line}\n"));
-    }
 }
 
 impl Bell for Phases<'_> {
@@ -34,7 +29,8 @@ impl Bell for Phases<'_> {
         expect_line(trial, self.process, phase::READY)?;
         trial.equip(self.load())?;
         trial.look_at_arm(Phase::Before, self.load());
-        self.say(phase::GO);
+        trial.begin_co_runners()?;
+        self.process.say(phase::GO);
         expect_line(trial, self.process, phase::BEGIN)?;
         trial.open_window(Instant::now());
         trial.begin_counters(self);
@@ -47,7 +43,7 @@ impl Bell for Phases<'_> {
 
     fn release(&mut self, trial: &mut Trial) -> Result<(), Stop> {
         trial.prove_roles()?;
-        self.say(phase::SEEN);
+        self.process.say(phase::SEEN);
         Ok(())
     }
 
@@ -61,11 +57,7 @@ impl Bell for Phases<'_> {
 }
 
 /// Waits for one line of the load; inside the window, looks at the arm meanwhile.
-pub(super) fn expect_line(
-    trial: &mut Trial,
-    process: &mut Process,
-    line: &str,
-) -> Result<(), Stop> {
+pub fn expect_line(trial: &mut Trial, process: &mut Process, line: &str) -> Result<(), Stop> {
     let is_in_window = line == phase::END;
     let mut next_look = Instant::now() + FIRST_LOOK;
     loop {

@@ -125,6 +125,19 @@ pub(super) const WORKLOAD: TableDef = TableDef {
              one for each of them.",
         ),
         KeyDef::new(
+            "co-runner",
+            "list of tables",
+            "",
+            "Loads that work and are measured in the same window.",
+        ),
+        KeyDef::new(
+            "co-runners",
+            "`together` or `each`",
+            "`together`",
+            "Either all loads are measured together only, or each of them is measured alone as well, in a cell of \
+             its own.",
+        ),
+        KeyDef::new(
             "placement",
             "list of tables",
             "",
@@ -359,6 +372,23 @@ pub(super) const ANTAGONIST: TableDef = TableDef {
             "Kind of the program that disturbs.",
         ),
         KeyDef::new("name", "text", "the kind", "Name of the antagonist."),
+    ],
+    more: no_keys,
+};
+
+pub(super) const CO_RUNNER: TableDef = TableDef {
+    header: "[[workload.co-runner]]",
+    text: "A load that works and is measured in the window of the workload, with the keys of its kind. Its metrics \
+           begin with its name: `web_request_p99`.",
+    keys: &[
+        KeyDef::new("kind", "kind of workload", "needed", "Kind of the load."),
+        KeyDef::new("name", "text", "the kind", "Name of the co-runner."),
+        KeyDef::new(
+            "load",
+            "load",
+            "that of the kind",
+            "Its load, the same in all trials.",
+        ),
     ],
     more: no_keys,
 };

@@ -65,7 +65,17 @@ pub fn describe_work(workload: &Workload) -> BTreeMap<String, String> {
     let before = before.map(|ns| ("warm-up before the snapshot", format_duration_ns(ns)));
     let fixed = fixed.into_iter().chain(before);
     let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
-    params.chain(fixed).collect()
+    let beside = workload.co_runners.iter().map(|co_runner| {
+        let own = co_runner.loads.first().map(ToString::to_string);
+        let mut work = describe_work(co_runner);
+        work.insert("load".to_owned(), own.unwrap_or_default());
+        let work: Vec<String> = work
+            .iter()
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        (format!("co-runner {}", co_runner.name), work.join(", "))
+    });
+    params.chain(fixed).chain(beside).collect()
 }
 
 /// Difference of two works: `duration 2s in A, 3s in B`; none where all is alike.

@@ -133,7 +133,12 @@ fn list_known_metrics(experiment: &Experiment) -> Vec<KnownMetric> {
                 .map(str::to_owned)
                 .collect()
         });
-        let own: Vec<String> = own.unwrap_or_default();
+        let mut own: Vec<String> = own.unwrap_or_default();
+        for co_runner in &workload.co_runners {
+            let begin = co_runner.name_beside("");
+            let metrics = load::metric_defs().into_iter();
+            own.extend(metrics.map(|(_, metric)| format!("{begin}{}", metric.name)));
+        }
         names.extend(own.iter().map(String::as_str));
         known.extend(names.into_iter().map(|name| KnownMetric {
             cell: cell.name.clone(),

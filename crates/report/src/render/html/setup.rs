@@ -132,6 +132,8 @@ fn work(workload: &Workload) -> String {
         true => format!("beside {}", a.name),
         false => format!("beside {} ({})", a.name, a.program.name()),
     }));
+    let measured = workload.co_runners.iter();
+    parts.extend(measured.map(|co_runner| format!("measured with {}", kind(co_runner))));
     parts.join(", ")
 }
 

@@ -52,8 +52,8 @@ fn interference_caption(matrix: &Interference) -> String {
         false => "",
     };
     format!(
-        "How many times as bad the service is beside the antagonist as alone, under the same arm \
-         and within the same blocks: x1 is no slowdown. The worst rows first.{goodput}"
+        "How many times as bad this load is beside the others as alone, under the same arm and \
+         within the same blocks: x1 is no slowdown. The worst rows first.{goodput}"
     )
 }
 

@@ -1,9 +1,9 @@
-//! Cost of an antagonist for a service: under each arm, the service beside it over the same
+//! Cost of an antagonist or a co-runner for a service: under each arm, the service beside it over the same
 //! service alone, within the blocks.
 
-use super::{Measured, by_block, deciding, is_overloaded, measured};
+use super::{Measured, by_block, deciding, has_queue, measured};
 use judge::judge_ratios;
-use model::{Better, Cell, Variant};
+use model::{Better, Cell, Load, Variant, Workload};
 use results::{ResultSet, overload::GOODPUT};
 use serde::Serialize;
 
@@ -71,22 +71,39 @@ pub fn make_matrices(results: &ResultSet) -> Vec<Interference> {
     services.iter().filter_map(matrix).collect()
 }
 
+/// A cell in which a load works beside others, and one in which it is alone.
+struct Pair<'a> {
+    beside: usize,
+    alone: usize,
+    /// The load, where it is a co-runner of the other cell.
+    co_runner: Option<&'a Workload>,
+}
+
+impl Pair<'_> {
+    /// The metric of the load as the cell has it where it is beside others.
+    fn name_beside(&self, measured: &Measured) -> Measured {
+        let name = &measured.metric;
+        let metric = self
+            .co_runner
+            .map_or_else(|| name.clone(), |load| load.name_beside(name));
+        Measured {
+            metric,
+            ..measured.clone()
+        }
+    }
+}
+
 fn matrix(results: &ResultSet, service: &str) -> Option<Interference> {
-    let of_service = |cell: &Cell| variant(results, cell).filter(|v| v.of == service);
-    let cells = results.plan.cells.iter().enumerate();
-    let beside = cells.filter(|(_, cell)| of_service(cell).is_some_and(|v| v.beside.is_some()));
     let mut rows = Vec::new();
     let mut measured = None;
-    for (index, _) in beside {
-        let Some(alone) = alone(results, index) else {
-            continue;
-        };
+    for pair in find_pairs(results, service) {
         // A row without figures stays: it was planned.
-        let Some(metric) = deciding(results, index).or_else(|| deciding(results, alone)) else {
+        let beside = deciding(results, pair.beside).filter(|_| pair.co_runner.is_none());
+        let Some(metric) = beside.or_else(|| deciding(results, pair.alone)) else {
             continue;
         };
         if measured.get_or_insert_with(|| metric.clone()) == &metric {
-            rows.extend(row(results, index, alone, &metric));
+            rows.extend(row(results, &pair, &metric));
         }
     }
     let measured = measured?;
@@ -104,51 +121,80 @@ fn matrix(results: &ResultSet, service: &str) -> Option<Interference> {
     })
 }
 
-fn variant<'a>(results: &'a ResultSet, cell: &Cell) -> Option<&'a Variant> {
-    results.experiment.workloads[cell.workload].variant.as_ref()
+fn workload<'a>(results: &'a ResultSet, cell: &Cell) -> &'a Workload {
+    &results.experiment.workloads[cell.workload]
 }
 
-/// The cell of the same service, placement and load without an antagonist.
-fn alone(results: &ResultSet, index: usize) -> Option<usize> {
-    let cell = &results.plan.cells[index];
-    let own = variant(results, cell)?;
+/// The cells in which a load of this name is beside others, each with that where it is alone.
+fn find_pairs<'a>(results: &'a ResultSet, service: &str) -> Vec<Pair<'a>> {
+    let pair = |(beside, cell): (usize, &Cell)| {
+        let workload = workload(results, cell);
+        let variant = workload.variant.as_ref()?;
+        variant.beside.as_ref()?;
+        let mut co_runners = workload.co_runners.iter();
+        let (co_runner, load) = match variant.of == service {
+            true => (None, cell.load),
+            false => {
+                let co_runner = co_runners.find(|load| load.name == service)?;
+                (Some(co_runner), *co_runner.loads.first()?)
+            }
+        };
+        Some(Pair {
+            beside,
+            alone: find_alone(results, service, variant, load)?,
+            co_runner,
+        })
+    };
+    results
+        .plan
+        .cells
+        .iter()
+        .enumerate()
+        .filter_map(pair)
+        .collect()
+}
+
+/// The cell of the same service, placement and load with nothing beside it.
+fn find_alone(results: &ResultSet, service: &str, variant: &Variant, load: Load) -> Option<usize> {
     results.plan.cells.iter().position(|other| {
-        other.load == cell.load
-            && variant(results, other).is_some_and(|v| {
-                v.beside.is_none() && v.of == own.of && v.placement == own.placement
+        other.load == load
+            && workload(results, other).variant.as_ref().is_some_and(|v| {
+                v.beside.is_none() && v.of == service && v.placement == variant.placement
             })
     })
 }
 
-fn row(
-    results: &ResultSet,
-    beside: usize,
-    alone: usize,
-    measured: &Measured,
-) -> Option<InterferenceRow> {
-    let cell = &results.plan.cells[beside];
-    let variant = variant(results, cell)?;
+/// Names of all that the load is beside.
+fn list_others(workload: &Workload, co_runner: Option<&Workload>) -> Option<String> {
+    let variant = workload.variant.as_ref()?;
+    let Some(own) = co_runner else {
+        return variant.beside.clone();
+    };
+    let others = workload.co_runners.iter().map(|load| load.name.as_str());
+    let others = others.filter(|name| *name != own.name);
+    let all: Vec<&str> = std::iter::once(variant.of.as_str()).chain(others).collect();
+    Some(all.join(", "))
+}
+
+fn row(results: &ResultSet, pair: &Pair, measured: &Measured) -> Option<InterferenceRow> {
+    let workload = workload(results, &results.plan.cells[pair.beside]);
+    let variant = workload.variant.as_ref()?;
     let arms = 0..results.experiment.arms.len();
     Some(InterferenceRow {
         placement: variant.placement.clone(),
-        load: results.load_in_words(cell),
-        beside: variant.beside.clone()?,
+        load: results.load_in_words(&results.plan.cells[pair.alone]),
+        beside: list_others(workload, pair.co_runner)?,
         arms: arms
-            .map(|arm| slowdown(results, (beside, alone), arm, measured))
+            .map(|arm| slowdown(results, pair, arm, measured))
             .collect(),
     })
 }
 
-fn slowdown(
-    results: &ResultSet,
-    (beside, alone): (usize, usize),
-    arm: usize,
-    measured: &Measured,
-) -> Option<Slowdown> {
-    let goodput = goodput(results, (beside, alone), arm, measured);
+fn slowdown(results: &ResultSet, pair: &Pair, arm: usize, measured: &Measured) -> Option<Slowdown> {
+    let goodput = goodput(results, pair, arm, measured);
     let measured = goodput.as_ref().unwrap_or(measured);
-    let alone = by_block(results, alone, arm, measured);
-    let beside = by_block(results, beside, arm, measured);
+    let alone = by_block(results, pair.alone, arm, measured);
+    let beside = by_block(results, pair.beside, arm, &pair.name_beside(measured));
     let xs: Vec<f64> = beside
         .iter()
         .filter_map(|(block, value)| Some((value / alone.get(block)?).ln()))
@@ -166,17 +212,12 @@ fn slowdown(
 
 /// Metric that takes the place of a latency where the arm did not carry the load in one of the
 /// two cells.
-fn goodput(
-    results: &ResultSet,
-    (beside, alone): (usize, usize),
-    arm: usize,
-    compared: &Measured,
-) -> Option<Measured> {
-    let overloaded = [beside, alone]
-        .iter()
-        .any(|cell| is_overloaded(results, *cell, arm));
+fn goodput(results: &ResultSet, pair: &Pair, arm: usize, compared: &Measured) -> Option<Measured> {
+    let beside = pair.name_beside(compared).metric;
+    let overloaded = has_queue(results, pair.beside, arm, &beside)
+        || has_queue(results, pair.alone, arm, &compared.metric);
     (overloaded && compared.is_latency())
-        .then(|| measured(results, beside, GOODPUT))
+        .then(|| measured(results, pair.alone, GOODPUT))
         .flatten()
 }
 

@@ -157,8 +157,13 @@ fn ok_trials(results: &ResultSet, cell: usize) -> impl Iterator<Item = &Trial> {
 
 /// True if the arm did not carry the load of the cell, so that its latency is that of a queue.
 pub fn is_overloaded(results: &ResultSet, cell: usize, arm: usize) -> bool {
+    has_queue(results, cell, arm, "")
+}
+
+/// The same of the load which a metric is of.
+fn has_queue(results: &ResultSet, cell: usize, arm: usize, metric: &str) -> bool {
     let trials = results.trials.iter().map(|stored| &stored.trial);
-    Overload::of_arm(trials, cell, arm).forbids_latency()
+    Overload::of_arm(trials, cell, arm).forbids_latency(metric)
 }
 
 /// Positive values of a metric of an arm in a cell.
@@ -181,7 +186,8 @@ fn by_block(
     arm: usize,
     measured: &Measured,
 ) -> BTreeMap<u32, f64> {
-    let is_queue = |trial: &Trial| measured.is_latency() && overload::is_overloaded(trial);
+    let is_queue =
+        |trial: &Trial| measured.is_latency() && overload::is_overloaded(trial, &measured.metric);
     figures(results, cell, arm, &measured.metric)
         .filter(|(trial, _)| !is_queue(trial))
         .map(|(trial, value)| (trial.place.block, value))

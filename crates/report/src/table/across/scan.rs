@@ -118,7 +118,7 @@ fn values(
     overloaded: bool,
 ) -> Vec<f64> {
     figures(results, cell, arm, metric)
-        .filter(|(trial, _)| overloaded || !overload::is_overloaded(trial))
+        .filter(|(trial, _)| overloaded || !overload::is_overloaded(trial, metric))
         .map(|(_, value)| value)
         .collect()
 }

@@ -165,7 +165,7 @@ impl<'a> CellScope<'a> {
     fn is_deciding(&self, head: &MetricHead, overload: &Overload) -> bool {
         let named = &self.workload.metrics;
         match named.is_empty() {
-            true => !(overload.forbids_latency() && head.is_latency()),
+            true => !(overload.forbids_latency(head.name) && head.is_latency()),
             false => overload
                 .deciding_metrics(named, &self.trials)
                 .contains(&head.name),
@@ -231,7 +231,7 @@ impl<'a> CellScope<'a> {
         let trials = self.trials.iter().copied();
         let overload = Overload::from_trials(trials.clone(), self.index, arm, baseline);
         let mut pairs = pair_trials(trials, self.index, head.name, arm, baseline);
-        if head.is_latency() && overload.forbids_latency() {
+        if head.is_latency() && overload.forbids_latency(head.name) {
             pairs.clear();
         }
         let judged = self.judge(&pairs, head);

@@ -83,7 +83,7 @@ impl CellScope<'_> {
         };
         let baseline = blocks(self.baseline);
         let left_out = match head.is_latency() {
-            true => overload.blocks.len(),
+            true => overload.count_blocks(head.name),
             false => 0,
         };
         let both = blocks(arm).intersection(&baseline).count() - left_out;
@@ -94,11 +94,11 @@ impl CellScope<'_> {
 
 /// A note on latencies that are those of a queue.
 fn note_overload(head: &MetricHead, overload: &Overload) -> Option<String> {
-    let (blocks, of) = (overload.blocks.len(), overload.of);
+    let (blocks, of) = (overload.count_blocks(head.name), overload.of);
     if !head.is_latency() || blocks == 0 {
         return None;
     }
-    Some(match overload.forbids_latency() {
+    Some(match overload.forbids_latency(head.name) {
         true => format!(
             "overloaded in {blocks} of {of} blocks: latency is that of a queue and not compared; \
              {} decides",

@@ -204,15 +204,16 @@ impl Reins {
         if self.commands {
             return Ok(());
         }
-        let driver = load::driver(&workload.kind)?;
-        match driver.chosen_programs().is_empty() {
-            true => Ok(()),
-            false => Err(format!(
-                "refused: `{}` starts what its words name, and programs are not allowed (--allow \
-                 {COMMAND})",
-                load::summary(workload)
-            )),
+        for load in workload.list_loads() {
+            if !load::driver(&load.kind)?.chosen_programs().is_empty() {
+                return Err(format!(
+                    "refused: `{}` starts what its words name, and programs are not allowed (--allow \
+                     {COMMAND})",
+                    load::summary(&load)
+                ));
+            }
         }
+        Ok(())
     }
 }
 
