@@ -9,11 +9,11 @@ use crate::collectors::def::At;
 use crate::context::announce;
 use crate::counters::Reading;
 use crate::evidence::{self, Look};
-use crate::judge::judge;
+use crate::judge::{judge, judge_until_end};
 use crate::stop::Stop;
 use crate::trial::Trial;
 use collect::tasks::Pid;
-use model::{Edge, EvidencePoint, Part, Phase, Reply, Role};
+use model::{Edge, EvidencePoint, Opened, Part, Phase, Reply, Role, When};
 use std::time::Instant;
 
 /// Counters of a window that is open.
@@ -33,6 +33,7 @@ impl Trial<'_, '_> {
     /// Measures the arm in force for one window. An error ends the trial.
     pub fn take_turn(&mut self, bell: &mut dyn Bell) -> Result<(), Stop> {
         bell.open(self)?;
+        self.tell_opened();
         bell.wait_for_close(self)?;
         self.end_window(bell);
         self.close_co_runners()?;
@@ -97,6 +98,9 @@ impl Trial<'_, '_> {
         };
         self.window_ns.1 = self.since_start(Instant::now());
         self.tell(Edge::Closed);
+        if self.counts_deaths() {
+            (self.context.say)(Reply::InWindow { opened: None });
+        }
         let root = self.context.root;
         let last = bell.read_counters(root);
         self.stage.events.end_window();
@@ -112,6 +116,26 @@ impl Trial<'_, '_> {
     fn tell(&mut self, edge: Edge) {
         if matches!(self.spec.part, Part::Load { .. }) {
             (self.context.say)(Reply::Window { edge });
+        }
+    }
+
+    fn counts_deaths(&self) -> bool {
+        let mut events = self.spec.observe.events.iter();
+        events.any(|event| event.when == When::GuestDeath)
+    }
+
+    /// The runner must know beforehand what a trial is whose machine dies. Without a proof it is void.
+    fn tell_opened(&mut self) {
+        let mut evidence = self.evidence.clone();
+        evidence.merge_facts();
+        if self.counts_deaths() && judge_until_end(self.in_force.arm, &evidence).is_ok() {
+            let opened = Opened {
+                at_ns: self.window_ns.0,
+                evidence,
+            };
+            (self.context.say)(Reply::InWindow {
+                opened: Some(Box::new(opened)),
+            });
         }
     }
 

@@ -133,6 +133,14 @@ pub struct Can {
     pub reset: Reset,
 }
 
+impl Can {
+    /// True where the runner sees the death of the machine when it happens, and starts it again. A guest in virtual
+    /// time is seen when it has ended.
+    pub fn sees_deaths(&self) -> bool {
+        self.kernels && !self.reboots && self.apart
+    }
+}
+
 /// The things that a target is given besides its keys.
 #[derive(Debug, Clone, Default)]
 pub struct Host {

@@ -3,9 +3,9 @@
 
 use crate::{Boot, By, Can, Done, Restart, Saved, Session, Target, TargetError};
 use model::{
-    Build, Calibration, Edge, Evidence, Experiment, Fact, Happened, Listening, Measurement,
+    Build, Calibration, Edge, Evidence, Experiment, Fact, Happened, Listening, Measurement, Opened,
     PROTOCOL_VERSION, Part, Problem, Reply, Request, Reset, SchedulerBinary, System, TrialResult,
-    TrialSpec, TrialState,
+    TrialSpec, TrialState, When,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -25,6 +25,8 @@ pub enum Fate {
     FailedForGood(&'static str),
     /// The agent and its machine are gone.
     Dies,
+    /// The same, after the window has opened.
+    DiesInWindow,
 }
 
 /// State that is kept under a name, with its calibrations, once it was made.
@@ -173,6 +175,7 @@ impl Target for FakeTarget {
             replies: VecDeque::new(),
             after_load: None,
             dead: take_one(&self.never_answer),
+            is_dying: false,
         }))
     }
 }
@@ -195,6 +198,30 @@ fn gone() -> TargetError {
     }
 }
 
+/// State and figures of a trial whose agent lives.
+fn end_of(fate: Fate) -> (TrialState, Vec<Measurement>) {
+    let state = match fate {
+        Fate::Ok(metrics) => return (TrialState::Ok, metrics),
+        Fate::Failed(why) | Fate::FailedForGood(why) => TrialState::Failed { why: why.into() },
+        Fate::Void(why) => TrialState::Void { why: why.into() },
+        Fate::Dies | Fate::DiesInWindow => TrialState::Void { why: String::new() },
+    };
+    (state, Vec::new())
+}
+
+/// The window of a trial, where deaths within it are counted.
+fn open_window(spec: &TrialSpec) -> Option<Reply> {
+    let mut events = spec.observe.events.iter();
+    let opened = Opened {
+        at_ns: 0,
+        evidence: Evidence::default(),
+    };
+    let counts_deaths = events.any(|event| event.when == When::GuestDeath);
+    counts_deaths.then(|| Reply::InWindow {
+        opened: Some(Box::new(opened)),
+    })
+}
+
 struct FakeSession {
     story: Arc<Mutex<Story>>,
     build: Build,
@@ -210,25 +237,27 @@ struct FakeSession {
     /// The end of a trial whose load runs elsewhere.
     after_load: Option<Reply>,
     dead: bool,
+    /// Dead once all is read.
+    is_dying: bool,
 }
 
 impl FakeSession {
     fn trial(&mut self, spec: &TrialSpec) {
-        let Ok(mut story) = self.story.lock() else {
+        let Some(fate) = self.story.lock().ok().map(|mut story| story(spec)) else {
             return;
         };
-        let fate = story(spec);
         let for_good = matches!(fate, Fate::FailedForGood(_));
         let (state, metrics) = match fate {
-            Fate::Ok(metrics) => (TrialState::Ok, metrics),
-            Fate::Void(why) => (TrialState::Void { why: why.into() }, Vec::new()),
-            Fate::Failed(why) | Fate::FailedForGood(why) => {
-                (TrialState::Failed { why: why.into() }, Vec::new())
-            }
             Fate::Dies => {
                 self.dead = true;
                 return;
             }
+            Fate::DiesInWindow => {
+                self.is_dying = true;
+                self.replies.extend(open_window(spec));
+                return;
+            }
+            fate => end_of(fate),
         };
         let result = TrialResult {
             state,
@@ -336,6 +365,13 @@ impl Session for FakeSession {
         if self.dead {
             return Err(gone());
         }
-        Ok(self.replies.pop_front())
+        match self.replies.pop_front() {
+            None if self.is_dying => Err(gone()),
+            reply => Ok(reply),
+        }
+    }
+
+    fn is_machine_dead(&self) -> bool {
+        self.is_dying
     }
 }

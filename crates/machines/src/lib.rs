@@ -207,6 +207,11 @@ pub trait Session: Send {
         None
     }
 
+    /// True if the machine is known to have died, and not its agent alone.
+    fn is_machine_dead(&self) -> bool {
+        false
+    }
+
     /// Saves the machine with its agent and ends it, for a target that resets to a snapshot.
     fn save_machine(self: Box<Self>) -> Result<Saved, TargetError> {
         Err(TargetError::Unmet(Problem {

@@ -52,6 +52,8 @@ pub enum When {
     Ejected,
     /// The scheduler of the arm has ended by itself within the window.
     ErrorExit,
+    /// The machine of the arm, a guest, has died or hung within the window.
+    GuestDeath,
     /// A latency of the load was longer than this.
     Latency {
         /// Log of the latency: `request`, `wakeup`.
@@ -76,7 +78,7 @@ pub enum When {
 impl When {
     /// True of an event after which the arm is no longer in force, so that its window ends.
     pub fn ends_window(&self) -> bool {
-        matches!(self, When::Ejected | When::ErrorExit)
+        matches!(self, When::Ejected | When::ErrorExit | When::GuestDeath)
     }
 
     /// The log of a latency and its bound.

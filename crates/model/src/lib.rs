@@ -50,7 +50,8 @@ pub use experiment::{DecidedBy, Experiment, Observe, Once, Reset, StopRule, Targ
 pub use fact::Fact;
 pub use key::KeyDef;
 pub use message::{
-    Edge, KeptPiece, Listening, PROTOCOL_VERSION, Part, Reply, Request, Side, TrialFile, TrialSpec,
+    Edge, KeptPiece, Listening, Opened, PROTOCOL_VERSION, Part, Reply, Request, Side, TrialFile,
+    TrialSpec,
 };
 pub use metric::{Better, Measurement, MetricDef, Own, Quote, Scale};
 pub use nearest::{find_nearest, slip_of};

@@ -1,6 +1,7 @@
 //! The messages between runner and agent: one JSON message a line, both ways.
 
 use crate::arm::Arm;
+use crate::evidence::Evidence;
 use crate::experiment::{Experiment, Observe};
 use crate::pace::Pace;
 use crate::problem::{Problem, Warning};
@@ -142,6 +143,12 @@ pub enum Reply {
         /// Opening or closing.
         edge: Edge,
     },
+    /// Where deaths of guests are counted: the window has opened, or has closed. Of a guest that dies meanwhile
+    /// nothing more is heard.
+    InWindow {
+        /// What is known when it opens.
+        opened: Option<Box<Opened>>,
+    },
     /// The trial has ended, whatever came of it.
     Trial {
         /// A result with evidence, metrics and warnings for each arm that took turns, in their order; one
@@ -162,7 +169,8 @@ impl Reply {
             | Reply::File { .. }
             | Reply::Kept { .. }
             | Reply::Serving { .. }
-            | Reply::Window { .. } => true,
+            | Reply::Window { .. }
+            | Reply::InWindow { .. } => true,
             Reply::Hello { .. }
             | Reply::System { .. }
             | Reply::Checked { .. }
@@ -272,6 +280,15 @@ pub struct Listening {
     pub number: u16,
     /// Do the load's requests go there?
     pub is_asked: bool,
+}
+
+/// A window that has opened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Opened {
+    /// Moment from the start of the trial.
+    pub at_ns: u64,
+    /// Proof until then that the arm is in force.
+    pub evidence: Evidence,
 }
 
 /// One end of the measured window.

@@ -47,7 +47,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     }
     turns::check_arms(experiment)?;
     check_trace(experiment)?;
-    check_events(experiment)?;
+    check_events(experiment, target)?;
     check_cells(experiment)
 }
 

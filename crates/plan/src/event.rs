@@ -5,6 +5,7 @@ use crate::event_bound::{check_rule, parse_rule};
 use ::load::KINDS;
 use ::load::KindDef;
 use ::load::units::{Duration, parse_duration};
+use machines::Can;
 use model::{DecidedBy, Experiment, Load, RareEvent, When, Workload};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -27,17 +28,18 @@ pub(crate) struct FileEvent {
 
 /// Time after an event in which further ones belong to it, where the file says nothing.
 const USUAL_CLUSTER_NS: u64 = 1_000_000_000;
-/// Rest of the machine after an ejection, and ejections of an arm in a cell that are enough, where the file says
-/// nothing.
+/// Rest of the machine after an event that ended its window, and such ends of an arm in a cell that are enough, where
+/// the file says nothing.
 const USUAL_COOL_DOWN_NS: u64 = 1_000_000_000;
 const USUAL_AT_MOST: u32 = 100;
 const EJECTED: &str = "ejected";
 const ERROR_EXIT: &str = "error_exit";
+const GUEST_DEATH: &str = "guest_death";
 const FAILED_REQUEST: &str = "failed_request";
 const OOM_KILL: &str = "oom_kill";
 const KERNEL_LOG: &str = "kernel_log";
 const STALL: &str = "stall";
-const EXAMPLES: &str = "ejected, error_exit, failed_request, oom_kill, 'request > 100ms', 'wakeup > 10ms', \
+const EXAMPLES: &str = "ejected, error_exit, guest_death, failed_request, oom_kill, 'request > 100ms', 'wakeup > 10ms', \
                         'stall > 100ms', 'kernel_log = blocked for more than'";
 /// The share of requests that fail, of the kinds that tell it.
 const FAILED: &str = "error_percent";
@@ -69,19 +71,19 @@ impl FileEvent {
     }
 }
 
-/// A key that only events have after which the scheduler must be attached again.
+/// A key that only events have that end their windows.
 fn of_an_end<T>(ends: bool, key: &str, value: Option<Spanned<T>>) -> Result<Option<T>, PlanError> {
     match value {
         Some(value) if !ends => {
-            let what = format!("`{key}` is of events after which a scheduler is attached again");
+            let what = format!("`{key}` is of events that end their windows");
             let error = PlanError::new(what).with_span(value.span());
-            Err(error.with_help("leave it out, or count `ejected` or `error_exit`"))
+            Err(error.with_help("leave it out, or count `ejected`, `error_exit` or `guest_death`"))
         }
         value => Ok(value.map(Spanned::into_inner)),
     }
 }
 
-/// Longest rest of a machine after an ejection.
+/// Longest rest of a machine after such an event.
 const LONGEST_REST_NS: u64 = 3_600_000_000_000;
 
 fn rest(cool_down: Spanned<Duration>) -> Result<Spanned<Duration>, PlanError> {
@@ -93,10 +95,10 @@ fn rest(cool_down: Spanned<Duration>) -> Result<Spanned<Duration>, PlanError> {
     }
 }
 
-/// A number of attachments, at least one.
+/// A number of ends, at least one.
 fn count(number: Spanned<u32>) -> Result<Spanned<u32>, PlanError> {
     match *number.get_ref() {
-        0 => Err(PlanError::new("at-most = 0 attaches no scheduler")
+        0 => Err(PlanError::new("at-most = 0 measures nothing")
             .with_help("at-most = 100")
             .with_span(number.span())),
         _ => Ok(number),
@@ -151,6 +153,7 @@ fn parse_when(text: &str, workloads: &[Workload]) -> Result<When, PlanError> {
     let plain = match word.as_str() {
         EJECTED => When::Ejected,
         ERROR_EXIT => When::ErrorExit,
+        GUEST_DEATH => When::GuestDeath,
         FAILED_REQUEST => When::FailedRequest,
         OOM_KILL => When::OomKill,
         KERNEL_LOG => {
@@ -196,6 +199,7 @@ fn latency(head: &str, bound: Option<&str>, workloads: &[Workload]) -> Result<Wh
         let plain = [
             EJECTED,
             ERROR_EXIT,
+            GUEST_DEATH,
             FAILED_REQUEST,
             OOM_KILL,
             KERNEL_LOG,
@@ -244,7 +248,7 @@ fn stalled_log(workloads: &[Workload]) -> Option<&'static str> {
 }
 
 /// Checks that the events differ in their names, and that each workload can count them.
-pub(crate) fn check_events(experiment: &Experiment) -> Result<(), PlanError> {
+pub(crate) fn check_events(experiment: &Experiment, target: Can) -> Result<(), PlanError> {
     let events = &experiment.observe.events;
     if experiment.stop.decided_by == DecidedBy::Events {
         check_decided(experiment).map_err(|e| e.about_key("stop.decided-by"))?;
@@ -257,6 +261,7 @@ pub(crate) fn check_events(experiment: &Experiment) -> Result<(), PlanError> {
             let error = error.with_help("give one of them another `name`, or leave it out");
             return Err(error.about_key(&key));
         }
+        check_machine(event, target).map_err(|e| e.about_key(&key))?;
         check_event(experiment, event).map_err(|e| e.about_key(&key))?;
     }
     Ok(())
@@ -275,6 +280,20 @@ fn check_decided(experiment: &Experiment) -> Result<(), PlanError> {
         .with_help("add a second arm; the same under another name shows what chance does")),
         _ => Ok(()),
     }
+}
+
+/// Checks that what is counted of a machine is told by the one that the trials run in.
+fn check_machine(event: &RareEvent, target: Can) -> Result<(), PlanError> {
+    if event.when != When::GuestDeath || target.sees_deaths() {
+        return Ok(());
+    }
+    let what = format!(
+        "the event `{}` is of guests that schedlab starts in real time, and this experiment has none",
+        event.name
+    );
+    Err(PlanError::new(what).with_help(
+        "leave it out, or run it in a guest: --vm debian:sid, or kind = \"vm\" in [target]",
+    ))
 }
 
 fn check_event(experiment: &Experiment, event: &RareEvent) -> Result<(), PlanError> {
@@ -354,6 +373,7 @@ mod tests {
     fn events_are_words_latencies_with_bounds_and_lines() {
         assert_eq!(when("ejected"), Ok(When::Ejected));
         assert_eq!(when("error-exit"), Ok(When::ErrorExit));
+        assert_eq!(when("guest_death"), Ok(When::GuestDeath));
         let late = When::Latency {
             log: "request".to_owned(),
             beyond_ns: 100_000_000,

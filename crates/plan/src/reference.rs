@@ -141,6 +141,7 @@ const EVENT: TableDef = TableDef {
             "event",
             "needed",
             "`ejected` (the kernel threw the sched_ext scheduler out), `error_exit` (it ended by itself), \
+             `guest_death` (the guest panicked, hung or ended within a window), \
              `request > 100ms`, `wakeup > 10ms`, `lateness > 5ms` (latencies of native loads), \
              `request > p99.9 of the baseline`, `request > 3 x p99 of the baseline` (a bound that trials of the \
              baseline say before the first block), `stall > 100ms` \
@@ -175,14 +176,14 @@ const EVENT: TableDef = TableDef {
         KeyDef::new(
             "cool-down",
             "duration",
-            "`\"1s\"` of `ejected` and `error_exit`",
-            "Rest after a trial whose scheduler was thrown out or ended, before the next one.",
+            "`\"1s\"` of `ejected`, `error_exit` and `guest_death`",
+            "Rest after a trial that such an event ended, before the next one.",
         ),
         KeyDef::new(
             "at-most",
             "number",
-            "`100` of `ejected` and `error_exit`",
-            "Such ends of an arm in a cell after which it is attached there no more.",
+            "`100` of `ejected`, `error_exit` and `guest_death`",
+            "Such ends of an arm in a cell after which it is measured there no more.",
         ),
     ],
     more: no_keys,

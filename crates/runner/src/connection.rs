@@ -211,6 +211,10 @@ impl Connection {
         self.session.read_console()
     }
 
+    pub fn is_machine_dead(&self) -> bool {
+        self.session.is_machine_dead()
+    }
+
     pub fn machine_facts(&mut self) -> Vec<Fact> {
         self.session.machine_facts()
     }

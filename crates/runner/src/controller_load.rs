@@ -71,7 +71,12 @@ impl Apart<'_, '_> {
     ) -> Result<Result<Vec<TrialResult>, Vec<TrialResult>>, Cut> {
         let mut of_load = Patience::starting_at(Instant::now());
         loop {
-            match self.trial.poll_reply(self.controller, LOOK, &mut of_load)? {
+            let polled = self.trial.poll_reply(self.controller, LOOK, &mut of_load);
+            if polled.is_err() {
+                // The end of the controller's agent is no death of the target.
+                self.trial.window = None;
+            }
+            match polled? {
                 Some(Reply::Window { edge }) => {
                     self.target.send_request(&Request::Window { edge })?
                 }

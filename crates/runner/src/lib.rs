@@ -7,6 +7,7 @@ mod cells;
 mod check;
 mod connection;
 mod controller_load;
+mod death;
 mod gaps;
 mod pool;
 mod run;

@@ -2,6 +2,7 @@
 
 use crate::RunError;
 use crate::connection::{Connection, LOOK, Patience, of_lost_agent, out_of_turn};
+use crate::death::OpenWindow;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use machines::TargetError;
@@ -24,6 +25,8 @@ pub(crate) enum TrialEnd {
     Lost {
         why: String,
         files: TrialFiles,
+        /// The window that was open, where deaths within it are counted.
+        window: Option<OpenWindow>,
     },
     Interrupted,
 }
@@ -73,6 +76,7 @@ pub(crate) struct UnderWay<'a> {
     /// Results of arms that took turns.
     arms: Vec<TrialResult>,
     began: (Instant, SystemTime),
+    pub window: Option<OpenWindow>,
 }
 
 impl<'a> UnderWay<'a> {
@@ -83,6 +87,7 @@ impl<'a> UnderWay<'a> {
             files: TrialFiles::default(),
             arms: Vec::new(),
             began: (Instant::now(), SystemTime::now()),
+            window: None,
         }
     }
 
@@ -94,7 +99,7 @@ impl<'a> UnderWay<'a> {
 
     /// The end of the trial with the files that have arrived.
     pub fn finish_trial(self, ended: Ended) -> Result<TrialEnd, RunError> {
-        let (files, began) = (self.files, self.began);
+        let (files, began, window) = (self.files, self.began, self.window);
         match ended.map(|result| with_words_of_services(result, &files)) {
             Ok(result) => Ok(TrialEnd::Result {
                 result,
@@ -107,7 +112,7 @@ impl<'a> UnderWay<'a> {
                 arms: Vec::new(),
                 files,
             }),
-            Err(Cut::Lost(why)) => Ok(TrialEnd::Lost { why, files }),
+            Err(Cut::Lost(why)) => Ok(TrialEnd::Lost { why, files, window }),
             Err(Cut::Error(error)) => Err(error),
         }
     }
@@ -165,7 +170,13 @@ impl<'a> UnderWay<'a> {
             }
             Some(Reply::Refused { why }) => return Err(Cut::Refused(why)),
             Some(Reply::Unrestored { failed }) => return Err(RunError::Unrestored(failed).into()),
+            Some(Reply::InWindow { opened }) => {
+                self.window = opened.map(|opened| OpenWindow::new(*opened));
+            }
             None if patience.is_over(Instant::now()) => {
+                if let Some(window) = &mut self.window {
+                    window.is_silent = true;
+                }
                 return Err(Cut::Lost(patience.in_words()));
             }
             reply => return Ok(reply),

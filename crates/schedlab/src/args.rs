@@ -275,7 +275,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "FRACTION", value_parser = plan::parse_fraction)]
     pub confidence: Option<f64>,
     /// A rare event that is counted and compared by its rate, in place of those of the file: ejected,
-    /// 'request > 100ms', 'request > 3 x p99 of the baseline', 'stall > 50ms', failed_request,
+    /// guest_death, 'request > 100ms', 'request > 3 x p99 of the baseline', 'stall > 50ms', failed_request,
     /// oom_kill, 'kernel_log = REGEX'
     #[arg(long, value_name = "EVENT")]
     pub event: Vec<String>,

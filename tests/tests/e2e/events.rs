@@ -50,6 +50,11 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ),
     // No arm has a scheduler, and this load has neither a lateness nor failures.
     ("when = \"ejected\"", "x.toml", "no arm has one"),
+    (
+        "when = \"guest_death\"",
+        "x.toml",
+        "run it in a guest: --vm debian:sid",
+    ),
     ("when = \"lateness > 5ms\"", "x.toml", "periodic, burnwait"),
     ("when = \"failed_request\"", "x.toml", "http, memcached"),
     (

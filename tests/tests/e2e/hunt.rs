@@ -70,12 +70,12 @@ const KEYS: &[(&str, &str, &str)] = &[
     (
         "[[event]]\nwhen = \"oom_kill\"\nat-most = 3",
         "x.toml:3",
-        "count `ejected` or `error_exit`",
+        "count `ejected`, `error_exit` or",
     ),
     (
         "[[event]]\nwhen = \"wakeup > 1ms\"\ncool-down = \"3s\"",
         "x.toml:3",
-        "attached again",
+        "end their windows",
     ),
     (
         "[[event]]\nwhen = \"ejected\"\ncool-down = \"3h\"",

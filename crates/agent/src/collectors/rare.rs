@@ -145,7 +145,7 @@ impl RareEvents {
                 })
             }
             When::KernelLog { line } => self.logged(line, in_window),
-            When::Ejected | When::ErrorExit => Some(in_window),
+            When::Ejected | When::ErrorExit | When::GuestDeath => Some(in_window),
         }
     }
 

@@ -32,6 +32,8 @@ pub struct VmSession {
     snapshots: PathBuf,
     /// The last request or empty line.
     last_sent: Instant,
+    /// The machine has ended, and its agent said nothing before.
+    is_dead: bool,
 }
 
 impl VmSession {
@@ -53,6 +55,7 @@ impl VmSession {
             forwards,
             snapshots,
             last_sent: Instant::now(),
+            is_dead: false,
         })
     }
 
@@ -61,7 +64,7 @@ impl VmSession {
     }
 
     /// A stream that ended says little: the machine knows more.
-    fn explain(&self, error: TargetError) -> TargetError {
+    fn explain(&mut self, error: TargetError) -> TargetError {
         match error {
             TargetError::Gone { .. } => self.end(),
             other => other,
@@ -69,13 +72,14 @@ impl VmSession {
     }
 
     /// The agent's port is closed: by its own end, or by the machine's.
-    fn end(&self) -> TargetError {
+    fn end(&mut self) -> TargetError {
         let why = death(&self.guest.machine);
         let agent = self
             .guest
             .events
             .try_iter()
             .find(|f| f.kind == FrameKind::AgentEnded);
+        self.is_dead |= agent.is_none();
         match agent {
             Some(frame) => self.gone(format!(
                 "the agent in the guest ended with {}",
@@ -170,6 +174,10 @@ impl Session for VmSession {
 
     fn state_of_machine(&mut self) -> Option<String> {
         Some(self.guest.machine.state())
+    }
+
+    fn is_machine_dead(&self) -> bool {
+        self.is_dead
     }
 
     fn host_readings(&mut self) -> Vec<Measurement> {

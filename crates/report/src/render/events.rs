@@ -44,10 +44,13 @@ pub fn describe_call(c: &EventComparison) -> String {
         _ => "",
     };
     let (had, of_baseline) = (c.arm_events.count, c.baseline_events.count);
-    let what = c.past.unwrap_or(c.event.as_str());
+    let what = c.past.map_or(c.event.as_str(), |past| past.words);
     let baseline = match (c.past, of_baseline) {
-        (Some(_), 0) => format!("{} never was", c.baseline),
-        (Some(_), count) => format!("{} was {}", c.baseline, times_in_words(count)),
+        (Some(past), 0) => format!("{} never {}", c.baseline, past.auxiliary),
+        (Some(past), count) => {
+            let times = times_in_words(count);
+            format!("{} {} {times}", c.baseline, past.auxiliary)
+        }
         (None, 0) => format!("{} had none", c.baseline),
         (None, count) => format!("{} had {count}", c.baseline),
     };
@@ -161,6 +164,7 @@ fn columns(c: &EventComparison) -> [String; 20] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::across::events::Past;
 
     fn side(count: u32, minutes: f64) -> EventCount {
         EventCount {
@@ -177,7 +181,10 @@ mod tests {
         EventComparison {
             cell: "hackbench 4".to_owned(),
             event: "ejected".to_owned(),
-            past: Some("thrown out"),
+            past: Some(Past {
+                words: "thrown out",
+                auxiliary: "was",
+            }),
             arm: "lavd".to_owned(),
             baseline: "default".to_owned(),
             aa: false,
@@ -223,6 +230,21 @@ mod tests {
         assert_eq!(
             describe_call(&c),
             "thrown out 8 times in 50 minutes, where default never was"
+        );
+    }
+
+    #[test]
+    fn a_guest_that_died_is_said_of_its_arm() {
+        let dead = EventComparison {
+            past: Some(Past {
+                words: "brought its guest down",
+                auxiliary: "did",
+            }),
+            ..ejections(1, 3)
+        };
+        assert_eq!(
+            describe_call(&dead),
+            "brought its guest down 3 times in 50 minutes, where default did once"
         );
     }
 

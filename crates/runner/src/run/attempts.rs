@@ -4,6 +4,7 @@ use super::turns::{SoFarLook, note_looks};
 use super::{Run, bounds, turns};
 use crate::connection::{Connection, with_last_lines};
 use crate::controller_load::Apart;
+use crate::death::OpenWindow;
 use crate::same_machine;
 use crate::trial::{
     News, TrialEnd, UnderWay, add_hidden, add_out_of_memory, by_our_clock, void_result,
@@ -190,6 +191,7 @@ impl<'a> Run<'a> {
             Err(RunError::Target(TargetError::Gone { why, tail })) => TrialEnd::Lost {
                 why: with_last_lines(why, &tail),
                 files: TrialFiles::default(),
+                window: None,
             },
             end => end?,
         };
@@ -208,12 +210,13 @@ impl<'a> Run<'a> {
                 }
                 false => (arms, files),
             },
-            TrialEnd::Lost { why, files } => {
+            TrialEnd::Lost { why, files, window } => {
                 (self.sink)(Event::Restarting { why: &why });
                 // One that hangs left no last words of its own.
                 let said = console.as_deref().filter(|_| !why.contains('\n'));
                 let why = with_last_lines(why, said.unwrap_or_default());
-                (vec![void_result(why, started)], files)
+                let void = void_result(why, started);
+                (vec![self.count_death(place, window, void)], files)
             }
         };
         if let Some(text) = console {
@@ -235,8 +238,34 @@ impl<'a> Run<'a> {
         )))
     }
 
+    /// The trial of an agent that was lost: void, or the outcome of a guest that died within its window.
+    fn count_death(
+        &mut self,
+        place: &PlannedTrial,
+        window: Option<OpenWindow>,
+        void: TrialResult,
+    ) -> TrialResult {
+        // The next trial gets a new machine.
+        let lost = self.connection.take();
+        let Some((window, mut lost)) = window.zip(lost) else {
+            return void;
+        };
+        if !window.is_silent && !lost.is_machine_dead() {
+            return void;
+        }
+        let workload = &self.experiment.workloads[self.plan.cells[place.cell].workload];
+        let events = &self.experiment.observe.events;
+        let mut result = window.into_outcome(void, events, workload.duration_ns);
+        prove(&mut result, lost.machine_facts());
+        result
+    }
+
     fn measure(&mut self, place: &PlannedTrial) -> Result<TrialEnd, RunError> {
-        if let Some(end) = self.connect(place)? {
+        if let Some(mut end) = self.connect(place)? {
+            // It is that of another trial, whose state is saved for this one.
+            if let TrialEnd::Lost { window, .. } = &mut end {
+                *window = None;
+            }
             return Ok(end);
         }
         let Some(spec) = self.spec(place)? else {

@@ -199,6 +199,7 @@ impl Run<'_> {
         Ok(TrialEnd::Lost {
             why,
             files: TrialFiles::default(),
+            window: None,
         })
     }
 

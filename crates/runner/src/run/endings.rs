@@ -1,5 +1,5 @@
-//! Trials whose window an event ended, such as an ejection: the machine rests before the scheduler is attached
-//! again, and an arm that was thrown out often enough is attached no more.
+//! Trials whose window an event ended, such as an ejection: the machine rests before the arm is measured
+//! again, and an arm that had it often enough is measured no more.
 
 use super::Run;
 use crate::cells::{GivenUp, never_worked};
@@ -56,8 +56,9 @@ impl Run<'_> {
         }
         let rest = Duration::from_nanos(event.cool_down_ns);
         let step = format!(
-            "resting for {} after an end of the scheduler",
-            format_duration_ns(event.cool_down_ns)
+            "resting for {} after the event {}",
+            format_duration_ns(event.cool_down_ns),
+            event.name
         );
         Ok(self.rest_for(rest, &step))
     }

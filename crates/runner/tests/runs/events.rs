@@ -1,7 +1,7 @@
 //! Rare events: runs that they decide, ends of schedulers, and bounds that the baseline says.
 
 use crate::place::{Place, experiment, took, undecided, warnings};
-use machines::fake::FakeTarget;
+use machines::fake::{FakeTarget, Fate};
 use model::{DecidedBy, Experiment, Happened, OfBaseline, RareEvent, Trial, TrialSpec, When};
 use results::read::read_calibrations;
 use runner::{Event, Outcome};
@@ -87,6 +87,59 @@ fn the_machine_rests_after_an_ejection_and_only_then() {
     });
     outcome.unwrap();
     assert_eq!(rests, 3);
+}
+
+/// A target on which this becomes of every trial of the arm `deadly`.
+fn deadly(fate: Fate) -> FakeTarget {
+    FakeTarget::new(move |spec| match spec.arm.name.as_str() {
+        "deadly" => fate.clone(),
+        _ => took(1.0),
+    })
+}
+
+#[test]
+fn a_guest_that_dies_in_its_window_is_an_outcome_and_the_next_trial_has_another() {
+    let mut counted = experiment(&["default", "deadly"]);
+    let mut event = RareEvent::new("died", When::GuestDeath);
+    event.at_most = Some(2);
+    let thrown = RareEvent::new("ejected", When::Ejected);
+    let killed = RareEvent::new("killed", When::OomKill);
+    counted.observe.events = vec![event, thrown, killed];
+    let place = Place::new(counted.clone());
+    let target = deadly(Fate::DiesInWindow);
+    let boots = target.boots.clone();
+    let trials = place.run(target);
+    let died: Vec<&Trial> = trials.iter().filter(|t| t.arm == "deadly").collect();
+    assert_eq!(died.len(), 2, "and no more than `at-most`");
+    assert!(boots.lock().unwrap().len() >= 2);
+    for trial in died {
+        let result = &trial.result;
+        assert!(trial.is_ok() && trial.has_ended_early(), "{result:?}");
+        assert!(result.metrics.is_empty(), "{result:?}");
+        let event = trial.find_event("died").unwrap();
+        assert_eq!(event.at_ns, [result.window_end_ns]);
+        assert_eq!(event.exposure_ns, result.window_end_ns);
+        let said = event.messages.join("\n");
+        assert!(
+            said.contains("signal 9") && said.contains("Kernel panic"),
+            "{said}"
+        );
+        let ejected = trial.find_event("ejected").unwrap();
+        assert_eq!(
+            (ejected.count(), ejected.exposure_ns),
+            (0, event.exposure_ns)
+        );
+        assert!(trial.find_event("killed").is_none(), "nobody could look");
+    }
+
+    // Before its window, and where nobody counts it, the trial is void.
+    let before = Place::new(counted.clone()).run(deadly(Fate::Dies));
+    counted.observe.events.remove(0);
+    let uncounted = Place::new(counted).run(deadly(Fate::DiesInWindow));
+    for trials in [before, uncounted] {
+        let mut deadly = trials.iter().filter(|t| t.arm == "deadly");
+        assert!(deadly.all(|t| t.result.state.name() == "void"));
+    }
 }
 
 /// The bound that a trial was given, as its only moment.

@@ -1,9 +1,50 @@
-//! Guests, agents and QEMUs that die or hang: their trial is void, the run goes on.
+//! Guests, agents and QEMUs that die or hang: their trial is void, or an outcome where that is counted, and the run
+//! goes on.
 
 use super::guests::{KERNEL, experiment, of, trials};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tests::{Bench, beside_others, expect_code, no_guests, stdout};
+
+/// Arms that end in another way each: their policy is what the command looks at.
+const ARMS: &str = "[[arm]]\nname = \"panics\"\npolicy = { class = \"batch\" }\n\
+                    [[arm]]\nname = \"loses-its-agent\"\npolicy = { class = \"idle\" }\n";
+const COMMAND: &str = "case $(chrt -p $$) in \
+                       *BATCH*) echo c > /proc/sysrq-trigger ;; \
+                       *IDLE*) pkill -9 -f '[s]chedlab agent' ;; esac; sleep 1";
+/// The event that a guest died, at the head of a file.
+const COUNTED: &str = "[[event]]\nname = \"died\"\nwhen = \"guest_death\"\n";
+
+#[test]
+fn a_guest_that_dies_is_an_outcome_where_that_is_counted() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = beside_others();
+    let bench = Bench::default();
+    let text = format!("{COUNTED}{}", experiment(ARMS, COMMAND));
+    let output = bench.run(&["run", &bench.file("x.toml", &text), "-o", "out"]);
+    expect_code(&output, 4);
+    let trials = trials(&bench);
+    let outcome = &of(&trials, "panics");
+    let result = &outcome.trial.result;
+    assert_eq!(result.state.why(), None);
+    let event = outcome.trial.find_event("died").expect("counted");
+    assert!(event.ended_window && event.count() == 1, "{event:?}");
+    let window_ns = result.window_end_ns - result.window_start_ns;
+    assert!(event.exposure_ns == window_ns && window_ns > 0, "{event:?}");
+    let said = event.messages.join("\n");
+    assert!(said.contains("Kernel panic"), "{said}");
+    let console = std::fs::read_to_string(outcome.dir.join("console.log")).expect("kept");
+    assert!(console.contains("sysrq_handle_crash"), "{console}");
+    let of_default = of(&trials, "eevdf").trial.find_event("died");
+    assert_eq!(of_default.expect("counted").count(), 0);
+    // The end of an agent is none of its guest.
+    let without = &of(&trials, "loses-its-agent").trial.result;
+    assert_eq!(without.state.name(), "void");
+    let said = stdout(&bench.run(&["verify", "out"]));
+    assert!(said.contains("proves the arm in all 2 trials"), "{said}");
+}
 
 #[test]
 fn a_guest_or_an_agent_that_dies_voids_its_trial_and_the_run_goes_on() {
@@ -12,13 +53,7 @@ fn a_guest_or_an_agent_that_dies_voids_its_trial_and_the_run_goes_on() {
     }
     let _turn = beside_others();
     let bench = Bench::default();
-    // Each only under one arm: its policy is what the command looks at.
-    let arms = "[[arm]]\nname = \"panics\"\npolicy = { class = \"batch\" }\n\
-                [[arm]]\nname = \"loses-its-agent\"\npolicy = { class = \"idle\" }\n";
-    let command = "case $(chrt -p $$) in \
-                   *BATCH*) echo c > /proc/sysrq-trigger ;; \
-                   *IDLE*) pkill -9 -f '[s]chedlab agent' ;; esac; sleep 1";
-    let file = bench.file("deaths.toml", &experiment(arms, command));
+    let file = bench.file("deaths.toml", &experiment(ARMS, COMMAND));
     let output = bench.run(&["run", &file, "-o", "out"]);
     expect_code(&output, 4);
     let trials = trials(&bench);
@@ -106,13 +141,12 @@ fn after_trials(bench: &Bench, schedlab: u32, count: usize, signal: rustix::proc
     rustix::process::kill_process(qemu, signal).expect("it runs");
 }
 
-/// A signal for the QEMU of the second of three trials: the reason of its void trial. Its trial is
-/// measured again, and the run goes on.
-fn why_void(signal: rustix::process::Signal) -> String {
+/// Trials of a run the QEMU of whose second trial gets a signal. It goes on, and nothing is missing.
+fn lost(signal: rustix::process::Signal, events: &str) -> Vec<results::StoredTrial> {
     let _turn = beside_others();
     let bench = Bench::default();
     let text = format!(
-        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"512M\"\n\
+        "{events}[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"512M\"\n\
          [[arm]]\nname = \"eevdf\"\n\
          [[workload]]\nkind = \"command\"\ntime-limit = \"20s\"\n\
          command = [\"sh\", \"-c\", \"echo in the guest > /dev/console; sleep 4\"]\n\
@@ -122,20 +156,8 @@ fn why_void(signal: rustix::process::Signal) -> String {
     let mut run = bench.command(&["run", &file, "-o", "out"]);
     let mut run = run.stdout(Stdio::null()).spawn().expect("schedlab starts");
     after_trials(&bench, run.id(), 1, signal);
-    // It was measured again, so nothing is missing.
     assert_eq!(run.wait().expect("it ends").code(), Some(0));
-
-    let trials = trials(&bench);
-    let states: Vec<_> = trials.iter().map(|t| &t.trial.result.state).collect();
-    let void: Vec<&str> = states.iter().filter_map(|s| s.why()).collect();
-    assert_eq!((states.len(), void.len()), (3, 1), "{states:?}");
-    assert!(states.iter().any(|s| s.name() == "void"), "{states:?}");
-    let why = void[0];
-    assert!(
-        why.contains("in the guest"),
-        "the console's last lines: {why}"
-    );
-    why.to_owned()
+    trials(&bench)
 }
 
 #[test]
@@ -143,16 +165,33 @@ fn a_qemu_that_is_killed_voids_its_trial_and_the_run_goes_on() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let why = why_void(rustix::process::Signal::KILL);
-    assert!(why.contains("signal: 9"), "{why}");
+    let trials = lost(rustix::process::Signal::KILL, "");
+    let states: Vec<_> = trials.iter().map(|t| &t.trial.result.state).collect();
+    // It was measured again.
+    let void: Vec<&str> = states.iter().filter_map(|s| s.why()).collect();
+    assert_eq!((states.len(), void.len()), (3, 1), "{states:?}");
+    assert!(states.iter().any(|s| s.name() == "void"), "{states:?}");
+    expect_last_lines(void[0], "signal: 9");
 }
 
 #[test]
 #[ignore = "it is waited for a minute, in make test-long"]
-fn a_qemu_that_hangs_voids_its_trial_and_the_run_goes_on() {
+fn a_qemu_that_hangs_is_an_outcome_where_that_is_counted() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
-    let why = why_void(rustix::process::Signal::STOP);
-    assert!(why.contains("was silent for 60 s"), "{why}");
+    let trials = lost(rustix::process::Signal::STOP, COUNTED);
+    let events = trials.iter().filter_map(|t| t.trial.find_event("died"));
+    let died: Vec<_> = events.filter(|event| event.ended_window).collect();
+    assert_eq!((trials.len(), died.len()), (2, 1), "{died:?}");
+    expect_last_lines(&died[0].messages.join("\n"), "was silent for 60 s");
+}
+
+/// The reason of a death, with the console's last lines.
+#[track_caller]
+fn expect_last_lines(why: &str, reason: &str) {
+    assert!(
+        why.contains(reason) && why.contains("in the guest"),
+        "{why}"
+    );
 }

@@ -21,9 +21,9 @@ pub struct EventComparison {
     pub cell: String,
     /// Name of the event.
     pub event: String,
-    /// Words for an arm that had it, for sentences: `thrown out`.
+    /// Words for an arm that had it, for sentences.
     #[serde(skip)]
-    pub past: Option<&'static str>,
+    pub past: Option<Past>,
     pub arm: String,
     pub baseline: String,
     /// True if the arm repeats the baseline.
@@ -55,6 +55,13 @@ pub struct EventComparison {
     /// Messages of the kernel or a program about the events of the arm, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
+}
+
+/// Words for an arm that had an event: `thrown out`, `was`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Past {
+    pub words: &'static str,
+    pub auxiliary: &'static str,
 }
 
 /// Events of one arm in the blocks of a comparison.
@@ -224,11 +231,13 @@ fn messages(results: &ResultSet, cell: usize, event: &RareEvent, arm: usize) -> 
     found
 }
 
-/// Words for an arm that had such an event, for sentences: `thrown out`.
-fn past_words(event: &RareEvent) -> Option<&'static str> {
-    match event.when {
-        When::Ejected => Some("thrown out"),
-        When::ErrorExit => Some("ended by itself"),
-        _ => None,
-    }
+/// Words for an arm that had such an event, for sentences.
+fn past_words(event: &RareEvent) -> Option<Past> {
+    let (words, auxiliary) = match event.when {
+        When::Ejected => ("thrown out", "was"),
+        When::ErrorExit => ("ended by itself", "did"),
+        When::GuestDeath => ("brought its guest down", "did"),
+        _ => return None,
+    };
+    Some(Past { words, auxiliary })
 }
