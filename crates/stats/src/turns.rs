@@ -234,6 +234,16 @@ mod tests {
     }
 
     #[test]
+    fn a_change_that_only_these_processes_show_is_told_from_one_that_all_do() {
+        let few = judge(&processes(1, &[0.02, 0.2], 0.01), &HIGHER);
+        assert_eq!(few.verdict, Verdict::Better);
+        assert!(few.is_of_these_processes(), "{:?}", few.interval);
+        let alike = judge(&processes(1, &[0.1, 0.1, 0.1], 0.01), &HIGHER);
+        assert_eq!(alike.verdict, Verdict::Better);
+        assert!(!alike.is_of_these_processes(), "{:?}", alike.interval);
+    }
+
+    #[test]
     fn a_clear_gain_is_better_or_worse_by_the_direction_of_the_metric() {
         let found = judge(&processes(1, &[0.1], 0.03), &HIGHER);
         assert_eq!((found.verdict, found.blocks), (Verdict::Better, 20));

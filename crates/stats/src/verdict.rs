@@ -170,6 +170,17 @@ impl Judgement {
         (!self.upheld).then_some(self.verdict)
     }
 
+    /// True of a difference that is there in these processes, and that further ones may not show: they differ by so much
+    /// that the interval, which is of those as well, has no change in it.
+    pub fn is_of_these_processes(&self) -> bool {
+        let is_called = matches!(self.supported_verdict(), Verdict::Better | Verdict::Worse);
+        let (interval, none) = match self.difference {
+            Some(found) => (found.interval, 0.0),
+            None => (self.interval, 1.0),
+        };
+        is_called && interval.is_some_and(|interval| interval.low <= none && interval.high >= none)
+    }
+
     /// None without blocks.
     pub fn known_ratio(&self) -> Option<f64> {
         Some(self.ratio).filter(|ratio| ratio.is_finite())

@@ -24,6 +24,10 @@ pub fn doubt_note(judgement: &Judgement) -> Option<String> {
             judgement.verdict.as_str(),
             judgement.blocks
         )),
+        (_, _) if judgement.is_of_these_processes() => Some(format!(
+            "{} in these processes, which differ: the interval is of further ones too, and they may show no change",
+            judgement.verdict.as_str()
+        )),
         (blocks, _)
             if judgement
                 .difference

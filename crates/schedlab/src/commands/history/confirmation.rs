@@ -285,8 +285,14 @@ fn comparison_words(comparison: &Comparison) -> String {
     let bounds = comparison.low.zip(comparison.high);
     let interval = bounds.map(|(low, high)| format!(" {}", format_interval(low, high)));
     let change = comparison.ratio.map(format_change);
+    let is_called = matches!(comparison.verdict, Verdict::Better | Verdict::Worse);
+    let has_none = bounds.is_some_and(|(low, high)| (low..=high).contains(&1.0));
+    let doubt = match is_called && has_none {
+        true => " of these processes, which differ, so that further ones may show no change",
+        false => "",
+    };
     format!(
-        "measured beside each other, {} of the later version is {}{}{} in {} blocks",
+        "measured beside each other, {} of the later version is {}{}{} in {} blocks{doubt}",
         comparison.metric,
         comparison.verdict.as_str(),
         change.map_or(String::new(), |change| format!(", {change}")),
