@@ -2,7 +2,6 @@
 //! processes are kept together, journalled and ended like those of a trial.
 
 use crate::arm::hypervisor;
-use crate::co_runners::name_value;
 use crate::context::Context;
 use crate::error::AgentError;
 use crate::fence::Fence;
@@ -56,7 +55,12 @@ pub fn calibrate(
         ended = std::mem::replace(&mut ended, Ok(())).and(all_ended);
         output
     };
-    let found = driver.calibrate(&job, &mut run);
+    // A co-runner of another cell may have been calibrated already, and is the same load alone.
+    let alone = known.of_co_runner(&workload.name);
+    let found = match alone.values.is_empty() || workload.variant.is_none() {
+        true => driver.calibrate(&job, &mut run),
+        false => Ok(alone),
+    };
     let found = found.and_then(|found| calibrate_co_runners(found, &job, &mut run));
     let ended = ended.and(fence.remove());
     processes::reap_orphans(&context.guard.processes());
@@ -82,10 +86,20 @@ fn calibrate_co_runners(
     for workload in main.workload.list_loads().skip(1) {
         let driver = load::driver(&workload.kind)?;
         let load = workload.loads.first().copied().unwrap_or(Load::One);
-        let own = driver.calibrate(&Job::new(&workload, load, main.cpus), run)?;
+        // The work is the same alone and beside others: what a cell has found is no more looked for.
+        let mut own = main.calibration.of_co_runner(&workload.name);
+        if own.values.is_empty() {
+            let job = Job {
+                calibration: main.calibration.clone(),
+                ..Job::new(&workload, load, main.cpus)
+            };
+            own = driver.calibrate(&job, run)?;
+        }
         let named = own.values.into_iter();
-        let named = named.map(|(key, value)| (name_value(&workload.name, &key), value));
-        found.values.extend(named);
+        let name = &workload.name;
+        found
+            .values
+            .extend(named.map(|(key, value)| (Calibration::name_beside(name, &key), value)));
     }
     Ok(found)
 }

@@ -1,17 +1,18 @@
 //! Loads that work and are measured in the window of the load of a trial.
 //!
-//! Those that say when they are ready are told to begin with the load, and close their windows by themselves; programs
-//! that know nothing of windows are started then. All have the same lengths of time, so that their windows are nearly
-//! the same; a trial in which they are not does not count.
+//! Those that say when they are ready are told to begin with the load, and close their windows by themselves. A program
+//! with a window of its own is started then, and one that knows nothing of windows when that of the load opens. All
+//! have the same lengths of time, so that their windows are nearly the same; a trial in which they are not does not count.
 
 use crate::bell;
 use crate::load_files::Files;
-use crate::process::Process;
+use crate::load_process::Purpose;
+use crate::process::{Event, Process};
 use crate::stop::Stop;
 use crate::trial::{Trial, failed_with};
 use load::latency::OVERLOADED;
-use load::{Driver, Job, Launch, Output, Parsed, phase};
-use model::{Calibration, Measurement, Workload, format_duration_ns};
+use load::{Driver, Job, Launch, Output, Parsed, Window, phase};
+use model::{Measurement, Workload, format_duration_ns};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,11 @@ pub struct CoRunner {
     job: Job,
     launch: Launch,
     files: Files,
+    /// True of a program whose window is its life, which starts when that of the load opens.
+    is_whole: bool,
     process: Option<Process>,
+    /// The moment at which its window was seen to have closed.
+    closed: Option<Instant>,
     /// Tells when a program ended that knows nothing of windows.
     watch: Option<JoinHandle<Instant>>,
 }
@@ -36,28 +41,18 @@ pub struct CoRunner {
 fn job_beside(co_runner: Workload, main: &Job) -> Job {
     let load = co_runner.loads.first().copied().unwrap_or(model::Load::One);
     Job {
-        calibration: calibration_of(&co_runner.name, &main.calibration),
-        seed: main.seed,
+        calibration: main.calibration.of_co_runner(&co_runner.name),
+        // Two clients of one rate are not to ask at the same moments.
+        seed: mix_seed(main.seed, &co_runner.name),
         server: main.server,
         ..Job::new(&co_runner, load, main.cpus)
     }
 }
 
-/// Values of a co-runner among those of a trial.
-fn calibration_of(name: &str, all: &Calibration) -> Calibration {
-    let own = |(key, value): (&String, &u64)| {
-        let key = key.strip_prefix(name)?.strip_prefix('.')?;
-        Some((key.to_owned(), *value))
-    };
-    Calibration {
-        values: all.values.iter().filter_map(own).collect(),
-        ..Calibration::default()
-    }
-}
-
-/// Name of a calibrated value of a co-runner among those of a trial.
-pub fn name_value(name: &str, key: &str) -> String {
-    format!("{name}.{key}")
+/// Seed of a load beside the one that has this seed.
+fn mix_seed(seed: u64, name: &str) -> u64 {
+    let mix = |seed: u64, byte: u8| (seed ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    name.bytes().fold(seed, mix)
 }
 
 impl Trial<'_, '_> {
@@ -70,6 +65,8 @@ impl Trial<'_, '_> {
             let services = &spec.workload.services;
             workload.kind = self.stage.roles.named_in(services, &workload.kind);
             let name = workload.name.clone();
+            let def = load::kind::find(workload.kind.name());
+            let is_whole = def.is_some_and(|def| def.window == Window::Whole);
             let driver = load::driver(&workload.kind).map_err(Stop::Failed)?;
             let job = job_beside(workload, main);
             let launch = driver.launch(&job);
@@ -80,7 +77,9 @@ impl Trial<'_, '_> {
                 driver,
                 job,
                 launch,
+                is_whole,
                 process: None,
+                closed: None,
                 watch: None,
             });
         }
@@ -94,7 +93,7 @@ impl Trial<'_, '_> {
             if !co_runner.launch.phased {
                 return Ok(());
             }
-            let mut process = trial.start_load(&co_runner.launch)?;
+            let mut process = trial.start_process(&co_runner.launch, Purpose::CoRunner)?;
             trial.stage.co_runners.push(process.pid);
             bell::expect_line(trial, &mut process, phase::READY)?;
             co_runner.process = Some(process);
@@ -102,21 +101,62 @@ impl Trial<'_, '_> {
         })
     }
 
-    /// Lets all work: the load begins now.
+    /// Lets those work that have a warm-up: that of the load begins now.
     pub fn begin_co_runners(&mut self) -> Result<(), Stop> {
-        self.each_co_runner(|trial, co_runner| {
-            if let Some(process) = &mut co_runner.process {
+        self.each_co_runner(|trial, co_runner| match &mut co_runner.process {
+            Some(process) => {
                 process.say(phase::GO);
-                return Ok(());
+                Ok(())
             }
-            let process = trial.start_load(&co_runner.launch)?;
-            trial.stage.co_runners.push(process.pid);
-            co_runner.watch = Some(
-                process
-                    .watch_end()
-                    .map_err(|e| Stop::Failed(e.to_string()))?,
-            );
-            co_runner.process = Some(process);
+            None if co_runner.is_whole => Ok(()),
+            None => trial.start_program_beside(co_runner),
+        })
+    }
+
+    /// Starts those that know nothing of windows: that of the load opens now.
+    pub fn open_co_runners(&mut self) -> Result<(), Stop> {
+        self.each_co_runner(|trial, co_runner| match co_runner.process {
+            Some(_) => Ok(()),
+            None => trial.start_program_beside(co_runner),
+        })
+    }
+
+    fn start_program_beside(&mut self, co_runner: &mut CoRunner) -> Result<(), Stop> {
+        let process = self.start_process(&co_runner.launch, Purpose::CoRunner)?;
+        self.stage.co_runners.push(process.pid);
+        let watch = process.watch_end();
+        co_runner.watch = Some(watch.map_err(|e| Stop::Failed(e.to_string()))?);
+        co_runner.process = Some(process);
+        Ok(())
+    }
+
+    /// True if new threads of programs beside the load may have to be given what they cannot inherit.
+    pub fn has_programs_beside(&self) -> bool {
+        self.co_runners
+            .iter()
+            .any(|co_runner| !co_runner.launch.phased)
+    }
+
+    /// Notes whose windows have closed by now.
+    pub fn look_at_co_runners(&mut self) -> Result<(), Stop> {
+        self.each_co_runner(|trial, co_runner| {
+            let CoRunner {
+                process,
+                closed,
+                watch,
+                ..
+            } = co_runner;
+            let Some(process) = process.as_mut().filter(|_| watch.is_none()) else {
+                return Ok(());
+            };
+            while closed.is_none() {
+                match process.wait(trial.context.interrupt, Instant::now()) {
+                    Event::Line(line) if line == phase::END => *closed = Some(Instant::now()),
+                    Event::Line(other) => trial.hear_line(&other)?,
+                    Event::Exited => return Err(bell::ended_early(process, phase::END)),
+                    Event::Interrupted | Event::Timeout => break,
+                }
+            }
             Ok(())
         })
     }
@@ -130,12 +170,13 @@ impl Trial<'_, '_> {
             let Some(process) = &mut co_runner.process else {
                 return Ok(());
             };
-            let ended = match co_runner.watch.take() {
-                None => {
+            let ended = match (co_runner.watch.take(), co_runner.closed) {
+                (None, Some(closed)) => closed,
+                (None, None) => {
                     bell::expect_line(trial, process, phase::END)?;
                     Instant::now()
                 }
-                Some(watch) => {
+                (Some(watch), _) => {
                     bell::wait_for_exit(trial, process)?;
                     // One that failed has a better reason than when that was.
                     if process.exit_code() != Some(0) {
@@ -273,17 +314,5 @@ mod tests {
             "{:?}",
             gap(0, 2000)
         );
-    }
-
-    #[test]
-    fn values_of_a_co_runner_have_its_name_before_them() {
-        let values = [("loops", 7), ("web.unit_ps", 3), ("web2.unit_ps", 4)];
-        let all = Calibration {
-            values: values.map(|(key, value)| (key.to_owned(), value)).into(),
-            ..Calibration::default()
-        };
-        let own = calibration_of("web", &all);
-        assert_eq!(own.values, [("unit_ps".to_owned(), 3)].into());
-        assert_eq!(name_value("web", "unit_ps"), "web.unit_ps");
     }
 }

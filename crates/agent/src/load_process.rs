@@ -10,14 +10,21 @@ use collect::rusage::Usage;
 use load::{Launch, Output};
 use model::{Role, Severity, Warning};
 
-impl Trial<'_, '_> {
-    /// Starts the load. One without phases has what the arm gives it before it runs its program.
-    pub fn start_load(&mut self, launch: &Launch) -> Result<Process, Stop> {
-        self.start_process(launch, !launch.phased)
-    }
+/// What a process of the load's part is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// It comes before the trial, with no more of the arm than its environment.
+    Preparation,
+    /// The load, whose instructions are counted.
+    Load,
+    /// A load beside that.
+    CoRunner,
+}
 
-    /// Starts a process of the load's part: under the arm, or with no more than its environment.
-    pub fn start_process(&mut self, launch: &Launch, is_under_arm: bool) -> Result<Process, Stop> {
+impl Trial<'_, '_> {
+    /// Starts a process of the load's part. A load without phases has what the arm gives it before it runs its program.
+    pub fn start_process(&mut self, launch: &Launch, purpose: Purpose) -> Result<Process, Stop> {
+        let is_under_arm = purpose != Purpose::Preparation && !launch.phased;
         let Self {
             context,
             stage,
@@ -33,7 +40,9 @@ impl Trial<'_, '_> {
         let root = context.root;
         let launch = &in_force.launch(&Role::Load, launch);
         let started = Process::start(launch, origin, context.journal, |pid| {
-            collectors.before_exec(pid);
+            if purpose == Purpose::Load {
+                collectors.before_exec(pid);
+            }
             events.open(root, &Role::Load, pid)?;
             if let Some(group) = group {
                 group.add_process(pid).map_err(|e| e.to_string())?;
@@ -50,8 +59,8 @@ impl Trial<'_, '_> {
         if !stage.collectors.is_wanted(&switches::DEF) {
             process.counters = None;
         }
-        let environment = &mut stage.roles.load_environment;
-        environment.clone_from(&process.environment);
+        let environments = &mut stage.roles.load_environments;
+        environments.insert(process.pid, process.environment.clone());
         Ok(process)
     }
 

@@ -8,6 +8,7 @@ use crate::collectors::{rare, trace};
 use crate::context::Context;
 use crate::error::AgentError;
 use crate::load_files::Files;
+use crate::load_process::Purpose;
 use crate::processes::KILL_LIMIT;
 use crate::stage::{LeftStage, Stage};
 use crate::stop::Stop;
@@ -33,6 +34,9 @@ pub fn run(
 ) -> Result<(Vec<TrialResult>, Option<LeftStage>), AgentError> {
     let mut trial = Trial::new(context, spec, left)?;
     let measured = trial.measure();
+    if measured.is_err() {
+        trial.tell_no_window();
+    }
     let mut outcome = measured.or_else(|stop| trial.count_early_end(stop));
     if spec.stays && outcome.is_ok() {
         outcome = trial.stage.settle(trial.context, spec);
@@ -187,7 +191,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     fn measure_phases(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
-        let mut process = self.start_load(launch)?;
+        let mut process = self.start_process(launch, Purpose::Load)?;
         let taken = self.take_turn(&mut Phases::new(&mut process));
         let taken = taken.and_then(|()| bell::wait_for_exit(self, &mut process));
         let taken = taken.and_then(|()| self.wait_for_co_runners());
@@ -246,7 +250,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             directory: launch.directory.clone(),
             ..Launch::new(launch.prepare.clone())
         };
-        let mut process = self.start_process(&launch, false)?;
+        let mut process = self.start_process(&launch, Purpose::Preparation)?;
         let ended = bell::wait_for_exit(self, &mut process);
         let (output, _) = self.end_process(process, ended)?;
         if output.success {

@@ -70,6 +70,18 @@ impl Trial<'_, '_> {
             .try_for_each(|(role, pid)| self.in_force.equip_threads(self.context.root, &role, pid))
     }
 
+    /// Gives new threads of the loads what they cannot inherit.
+    pub fn follow_threads(&self, load: Option<Pid>) -> Result<(), Stop> {
+        if !self.in_force.must_follow_threads(&Role::Load) {
+            return Ok(());
+        }
+        let mut loads = load
+            .into_iter()
+            .chain(self.stage.co_runners.iter().copied());
+        let root = self.context.root;
+        loads.try_for_each(|pid| self.in_force.equip_threads(root, &Role::Load, pid))
+    }
+
     /// The window is open, or opens now.
     pub fn open_window(&mut self, at: Instant) {
         self.window_ns.0 = self.since_start(at);
@@ -98,9 +110,7 @@ impl Trial<'_, '_> {
         };
         self.window_ns.1 = self.since_start(Instant::now());
         self.tell(Edge::Closed);
-        if self.counts_deaths() {
-            (self.context.say)(Reply::InWindow { opened: None });
-        }
+        self.tell_no_window();
         let root = self.context.root;
         let last = bell.read_counters(root);
         self.stage.events.end_window();
@@ -124,11 +134,21 @@ impl Trial<'_, '_> {
         events.any(|event| event.when == When::GuestDeath)
     }
 
+    /// A machine that dies from now on dies in no window.
+    pub fn tell_no_window(&mut self) {
+        if self.counts_deaths() {
+            (self.context.say)(Reply::InWindow { opened: None });
+        }
+    }
+
     /// The runner must know beforehand what a trial is whose machine dies. Without a proof it is void.
     fn tell_opened(&mut self) {
+        if !self.counts_deaths() {
+            return;
+        }
         let mut evidence = self.evidence.clone();
         evidence.merge_facts();
-        if self.counts_deaths() && judge_until_end(self.in_force.arm, &evidence).is_ok() {
+        if judge_until_end(self.in_force.arm, &evidence).is_ok() {
             let opened = Opened {
                 at_ns: self.window_ns.0,
                 evidence,
@@ -198,6 +218,7 @@ impl Trial<'_, '_> {
     /// Everything that stands beside the load is still there.
     pub fn check_beside(&mut self) -> Result<(), Stop> {
         self.stage.roles.check_alive(self.context.interrupt)?;
+        self.look_at_co_runners()?;
         self.check_arm()
     }
 

@@ -12,6 +12,7 @@ use crate::arm::ingredient::Ingredient;
 use crate::arm::table::INGREDIENTS;
 use crate::bell::{self, Clock, clock};
 use crate::judge::judge;
+use crate::load_process::Purpose;
 use crate::process::Process;
 use crate::processes::KILL_LIMIT;
 use crate::stop::Stop;
@@ -160,7 +161,7 @@ impl<'a> Trial<'a, '_> {
             .start_collectors(self.context, self.spec, &self.in_force, limit);
         self.say_measuring();
         self.stage.limit_load(self.context, &self.in_force)?;
-        let mut process = self.start_load(launch)?;
+        let mut process = self.start_process(launch, Purpose::Load)?;
         let turned = self.take_turns(&mut process, taking);
         let (turned, ended) = match turned {
             Ok(turned) => (turned, bell::wait_for_exit(self, &mut process)),

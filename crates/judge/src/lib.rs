@@ -19,6 +19,7 @@ use model::{Experiment, Own, Plan, Scale, StopRule, Trial, Workload};
 use results::turns::Process;
 use results::{Overload, Pair};
 use stats::randomization::{Prior, fewest_pairs};
+use std::borrow::Cow;
 
 /// Blocks below which there is no evidence.
 pub const FEWEST_BLOCKS: usize = 2;
@@ -210,7 +211,7 @@ pub struct Judged<'a> {
     /// Index of the arm in the experiment.
     pub arm: usize,
     /// Name of the metric.
-    pub metric: &'a str,
+    pub metric: Cow<'a, str>,
     /// Verdict on the arm against the baseline, and the numbers behind it.
     pub judgement: Judgement,
     /// Holds together with all deciding comparisons of the run; none where it is not
@@ -286,20 +287,20 @@ fn of_cell<'a>(
             .deciding_metrics(&workload.metrics, &here)
             .into_iter();
         // A window may be too short for a quantile, which then cannot decide.
-        let has = |metric: &&str| here.iter().any(|trial| trial.metric(metric).is_some());
+        let has = |metric: &str| here.iter().any(|trial| trial.metric(metric).is_some());
         // A pilot may have chosen whole trials.
         let in_turns = here.iter().any(|trial| trial.result.windows.is_some());
         for metric in deciding.filter(|metric| !in_turns || has(metric)) {
-            let better = direction(&here, metric);
+            let better = direction(&here, &metric);
             let here = here.iter().copied();
             let judgement = match in_turns {
                 true => {
                     let processes = results::turns::find_processes(here, cell, arm, baseline);
-                    judge_turns(&processes, metric, better, &experiment.stop)
+                    judge_turns(&processes, &metric, better, &experiment.stop)
                 }
                 false => {
-                    let own = results::sample::find_declaration(here.clone(), metric);
-                    let pairs = results::pair_trials(here, cell, metric, arm, baseline);
+                    let own = results::sample::find_declaration(here.clone(), &metric);
+                    let pairs = results::pair_trials(here, cell, &metric, arm, baseline);
                     judge_pairs(&pairs, own, better, &experiment.stop)
                 }
             };

@@ -274,6 +274,25 @@ pub struct Calibration {
     pub bounds_ns: BTreeMap<String, u64>,
 }
 
+impl Calibration {
+    /// Name of a value of a co-runner among those of a trial.
+    pub fn name_beside(co_runner: &str, value: &str) -> String {
+        format!("{co_runner}.{value}")
+    }
+
+    /// The values of a co-runner among those of a trial, as it has them alone.
+    pub fn of_co_runner(&self, co_runner: &str) -> Calibration {
+        let own = |(name, value): (&String, &u64)| {
+            let name = name.strip_prefix(co_runner)?.strip_prefix('.')?;
+            Some((name.to_owned(), *value))
+        };
+        Calibration {
+            values: self.values.iter().filter_map(own).collect(),
+            ..Calibration::default()
+        }
+    }
+}
+
 impl Workload {
     /// True if something of its own answers requests: the server, or a service with a port.
     pub fn can_answer(&self) -> bool {
@@ -384,6 +403,18 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_a_co_runner_have_its_name_before_them() {
+        let values = [("loops", 7), ("web.unit_ps", 3), ("web2.unit_ps", 4)];
+        let all = Calibration {
+            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
+            ..Calibration::default()
+        };
+        let own = all.of_co_runner("web");
+        assert_eq!(own.values, [("unit_ps".to_owned(), 3)].into());
+        assert_eq!(Calibration::name_beside("web", "unit_ps"), "web.unit_ps");
+    }
 
     #[test]
     fn a_share_is_offered_as_a_rate_once_the_highest_rate_is_known() {

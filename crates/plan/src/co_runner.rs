@@ -57,15 +57,21 @@ pub(crate) fn check_co_runners(workload: &Workload) -> Result<(), PlanError> {
     }
     check_main(workload)?;
     for (index, co_runner) in workload.co_runners.iter().enumerate() {
-        let beside = workload.co_runners[..index].iter();
-        if beside.chain([workload]).any(|w| w.name == co_runner.name) {
-            let what = format!("there are two loads `{}` in one trial", co_runner.name);
-            return Err(PlanError::new(what).with_help("give the co-runner another `name`"));
+        let mut beside = workload.co_runners[..index].iter();
+        if beside.any(|other| other.name == co_runner.name) {
+            return Err(two_loads(&co_runner.name));
         }
         let place = format!("co-runner.{index}");
         check_co_runner(co_runner, workload).map_err(|e| e.in_table(&place))?;
     }
     Ok(())
+}
+
+fn two_loads(name: &str) -> PlanError {
+    let error = PlanError::new(format!("there are two loads `{name}` in one trial"));
+    error
+        .with_help("give the co-runner another `name`")
+        .about_key("name")
 }
 
 /// Refuses a load whose window has no beginning and end that others could share.
@@ -89,6 +95,9 @@ fn check_main(workload: &Workload) -> Result<(), PlanError> {
 
 fn check_co_runner(co_runner: &Workload, of: &Workload) -> Result<(), PlanError> {
     let name = &co_runner.name;
+    if *name == of.name {
+        return Err(two_loads(name));
+    }
     check_begin_of_metrics(name)?;
     let def = workload::find(co_runner.kind.name())?;
     let driver = load::driver(&co_runner.kind).map_err(PlanError::new)?;
@@ -132,21 +141,33 @@ fn check_begin_of_metrics(name: &str) -> Result<(), PlanError> {
         .about_key("name"))
 }
 
-/// Refuses a name with which a metric would be called as another one of the trial.
+/// Refuses a name with which a metric would be called as another one of the trial, or would seem to be of another load.
 fn check_metrics_beside(co_runner: &Workload, of: &Workload) -> Result<(), PlanError> {
+    let wrong = |what: String| {
+        let error = PlanError::new(what).with_help("give the co-runner another `name`");
+        Err(error.about_key("name"))
+    };
     let named = workload::list_metrics_beside(co_runner);
-    let main = load::driver(&of.kind).map_err(PlanError::new)?;
-    let of_main = main.own_metrics();
-    let is_of_main = |name: &String| of_main.contains(&name.as_str());
-    let taken = workload::find_built_in(&named).or_else(|| named.iter().position(is_of_main));
-    match taken {
-        None => Ok(()),
-        Some(at) => Err(PlanError::new(format!(
+    if let Some(at) = workload::find_built_in(&named) {
+        return wrong(format!(
             "there would be two metrics `{}` in one trial",
             named[at]
-        ))
-        .with_help("give the co-runner another `name`")
-        .about_key("name")),
+        ));
+    }
+    let begin = co_runner.name_beside("");
+    let others = of
+        .co_runners
+        .iter()
+        .filter(|other| other.name != co_runner.name);
+    let mut others = workload::list_metrics(of)
+        .into_iter()
+        .chain(others.flat_map(workload::list_metrics_beside));
+    match others.find(|metric| metric.starts_with(&begin)) {
+        None => Ok(()),
+        Some(metric) => wrong(format!(
+            "the metric `{metric}` of another load begins with the name of the co-runner `{}`",
+            co_runner.name
+        )),
     }
 }
 

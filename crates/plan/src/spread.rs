@@ -190,7 +190,13 @@ fn alone_and_together(workload: Workload) -> Vec<Workload> {
             beside,
         })
     };
+    let is_beside = |metric: &String| {
+        let mut begins = workload.co_runners.iter().map(|w| w.name_beside(""));
+        begins.any(|begin| metric.starts_with(&begin))
+    };
+    let of_main = workload.metrics.iter().filter(|metric| !is_beside(metric));
     let main = Workload {
+        metrics: of_main.cloned().collect(),
         co_runners: Vec::new(),
         variant: variant(&workload.name, None),
         ..workload.clone()
@@ -201,6 +207,9 @@ fn alone_and_together(workload: Workload) -> Vec<Workload> {
         let asks_server = matches!(asks, Asks::Server(_));
         let services = asks_server || co_runner.names_any(&workload.services);
         Workload {
+            metrics: own_metrics(&workload.metrics, &co_runner.name_beside("")),
+            antagonists: workload.antagonists.clone(),
+            files: workload.files.clone(),
             server: workload.server.clone().filter(|_| asks_server),
             services: workload
                 .services
@@ -225,6 +234,14 @@ fn alone_and_together(workload: Workload) -> Vec<Workload> {
         ..workload
     });
     cells
+}
+
+/// Those of the metrics that are of a co-runner, as it has them alone.
+fn own_metrics(metrics: &[String], begin: &str) -> Vec<String> {
+    let own = metrics
+        .iter()
+        .filter_map(|metric| metric.strip_prefix(begin));
+    own.map(str::to_owned).collect()
 }
 
 /// Alone first.

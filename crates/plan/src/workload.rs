@@ -293,7 +293,7 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
     driver.check()?;
     check_own_metrics(&driver.own_metrics())?;
     check_co_runners(workload)?;
-    check_metrics(def, workload, &driver.own_metrics())?;
+    check_metrics(workload)?;
     check_service(def, workload, &driver.request_receiver())?;
     check_place(workload).map_err(|e| e.about_key("load-on"))?;
     turns::check(def, workload)?;
@@ -372,11 +372,9 @@ pub(crate) fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Res
 
 /// Check of the deciding metrics: only a metric that the workload measures can decide when its
 /// cells stop.
-fn check_metrics(def: &KindDef, workload: &Workload, own: &[&str]) -> Result<(), PlanError> {
-    let of_kind = def.metrics.iter().map(|metric| metric.name.to_owned());
-    let own = own.iter().map(|name| (*name).to_owned());
+fn check_metrics(workload: &Workload) -> Result<(), PlanError> {
     let beside = workload.co_runners.iter().flat_map(list_metrics_beside);
-    let known: Vec<String> = of_kind.chain(own).chain(beside).collect();
+    let known: Vec<String> = list_metrics(workload).into_iter().chain(beside).collect();
     let unknown = |metric: &&String| !known.contains(metric);
     let mut metrics = workload.metrics.iter().enumerate();
     let Some((at, metric)) = metrics.find(|(_, metric)| unknown(metric)) else {
@@ -414,12 +412,18 @@ pub(crate) fn find_built_in(names: &[impl AsRef<str>]) -> Option<usize> {
 
 /// Names that the metrics of a co-runner have in the trial.
 pub(crate) fn list_metrics_beside(co_runner: &Workload) -> Vec<String> {
-    let of_kind = load::kind::find(co_runner.kind.name()).map_or(&[][..], |def| def.metrics);
-    let driver = load::driver(&co_runner.kind).ok();
+    let own = list_metrics(co_runner);
+    own.iter().map(|name| co_runner.name_beside(name)).collect()
+}
+
+/// Names of the metrics of a load: those of its kind, and its own.
+pub(crate) fn list_metrics(workload: &Workload) -> Vec<String> {
+    let of_kind = load::kind::find(workload.kind.name()).map_or(&[][..], |def| def.metrics);
+    let driver = load::driver(&workload.kind).ok();
     let own = driver.as_deref().map(|driver| driver.own_metrics());
     let own = own.into_iter().flatten();
     let all = of_kind.iter().map(|metric| metric.name).chain(own);
-    all.map(|name| co_runner.name_beside(name)).collect()
+    all.map(str::to_owned).collect()
 }
 
 /// A metric that the experiment defines has a name of its own: results have one meaning for

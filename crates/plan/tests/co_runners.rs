@@ -2,8 +2,7 @@
 
 mod named;
 
-use miette::Diagnostic;
-use named::{parse_experiment, parse_words};
+use named::{find_wrong, parse_experiment, parse_words};
 use plan::Words;
 
 const FILE: &str = r#"
@@ -27,15 +26,10 @@ better = "higher"
 "#;
 
 /// The message with its help, and the text that is pointed at.
+#[track_caller]
 fn wrong(from: &str, to: &str) -> (String, String) {
-    let text = FILE.replacen(from, to, 1);
-    assert_ne!(text, FILE);
-    let error = parse_experiment("x.toml", &text).expect_err("is wrong");
-    let mut labels = error.labels().expect("a place");
-    let label = labels.next().expect("one");
-    let place = &text[label.offset()..label.offset() + label.len()];
-    let help = error.help().map(|h| h.to_string()).unwrap_or_default();
-    (format!("{error} | {help}"), place.to_owned())
+    let (message, help, place) = find_wrong(FILE, from, to);
+    (format!("{message} | {help}"), place)
 }
 
 #[test]
@@ -69,6 +63,23 @@ fn each_load_has_the_window_of_the_workload_and_decides_with_its_own_metrics() {
         ("wakeup + ticks, make", 2),
     ];
     assert_eq!(cells, expected);
+    let named = each.replacen(
+        "duration",
+        "metrics = [\"ticks_lateness_p99\", \"wakeup_p50\"]\nduration",
+        1,
+    );
+    let experiment = parse_experiment("x.toml", &named).expect("is right");
+    let decide = experiment.workloads.iter().map(|w| w.metrics.join(" "));
+    let decide: Vec<String> = decide.collect();
+    let both = "ticks_lateness_p99 wakeup_p50";
+    assert_eq!(decide, ["wakeup_p50", "lateness_p99", "files", both]);
+    let disturbed = each + "[[workload.antagonist]]\nkind = \"spinner\"\n";
+    let experiment = parse_experiment("x.toml", &disturbed).expect("is right");
+    let mut workloads = experiment.workloads.iter();
+    assert!(
+        workloads.all(|w| w.antagonists.len() == 1),
+        "alone as together"
+    );
 }
 
 const TICKS: &str = "[[workload.co-runner]]\nname = \"ticks\"\nkind = \"periodic\"\nload = 1";
@@ -77,11 +88,13 @@ const LENGTH: &str = "duration = \"3s\"";
 
 /// What is replaced by what, words of the error, and its place where that is more than the table.
 #[rustfmt::skip]
-const WRONG: [[&str; 4]; 12] = [
+const WRONG: [[&str; 4]; 14] = [
     [NAME, "name = \"server\"", "not fit for that", "\"server\""],
     [NAME, "name = \"my ticks\"", "not fit for that", "\"my ticks\""],
     [NAME, "name = \"generator\"", "two metrics `generator_lateness_p50`", "\"generator\""],
     [NAME, "name = \"wakeup\"", "two loads `wakeup`", ""],
+    [NAME, "name = \"request\"", "`request_p50` of another load begins", "\"request\""],
+    ["name = \"files\"", "name = \"x_ticks\"\nregex = 'x: (?<v>\\d+)'\nbetter = \"higher\"\n[[workload.co-runner]]\nname = \"make_x\"\nkind = \"command\"\ncommand = [\"x\"]\n[[workload.co-runner.metric]]\nname = \"y\"", "`make_x_wall_time` of another load begins", ""],
     ["load = 1\n", "load = \"5k/s\"\n", "has no rate", "\"5k/s\""],
     ["kind = \"periodic\"", "kind = \"period\"", "`periodic`", "\"period\""],
     ["load = 1\n", "loads = [1]\n", "load", "loads"],

@@ -2,9 +2,8 @@
 
 mod named;
 
-use miette::Diagnostic;
 use model::Experiment;
-use named::{parse_experiment, parse_words};
+use named::{find_wrong, parse_experiment, parse_words};
 use plan::Words;
 
 const FILE: &str = r#"
@@ -26,15 +25,9 @@ unit = "us"
 "#;
 
 /// The message, the help, and the text that is pointed at.
+#[track_caller]
 fn wrong(from: &str, to: &str) -> (String, String, String) {
-    let text = FILE.replacen(from, to, 1);
-    assert_ne!(text, FILE);
-    let error = parse_experiment("x.toml", &text).expect_err("is wrong");
-    let mut labels = error.labels().expect("a place");
-    let label = labels.next().expect("one");
-    let place = &text[label.offset()..label.offset() + label.len()];
-    let help = error.help().map(|h| h.to_string()).unwrap_or_default();
-    (error.to_string(), help, place.to_owned())
+    find_wrong(FILE, from, to)
 }
 
 fn deciding(experiment: &Experiment) -> &[String] {

@@ -1,7 +1,7 @@
 //! The identity of a question, by which two are the same.
 
 use model::printable::write_hexadecimal;
-use model::{Arm, Experiment};
+use model::{Arm, Experiment, Workload};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -27,14 +27,7 @@ pub struct Identity {
 
 /// Identity of the question whether `proposal` is better than the baseline of an experiment.
 pub fn identify_question(experiment: &Experiment, proposal: usize) -> Identity {
-    let workloads = experiment.workloads.iter().map(|workload| {
-        let whole = as_value(workload);
-        let kept = OF_WORKLOAD.iter().filter_map(|key| {
-            let value = whole.get(*key)?;
-            Some(((*key).to_owned(), value.clone()))
-        });
-        Value::Object(kept.collect())
-    });
+    let workloads = experiment.workloads.iter().map(reduce_workload);
     let mut workloads: Vec<String> = workloads.map(|workload| workload.to_string()).collect();
     // Their order says nothing.
     workloads.sort();
@@ -45,6 +38,21 @@ pub fn identify_question(experiment: &Experiment, proposal: usize) -> Identity {
         question: hash_text(&question.to_string()),
         subject: hash_text(&subject.to_string()),
     }
+}
+
+/// What is done by a workload, and beside it.
+fn reduce_workload(workload: &Workload) -> Value {
+    let whole = as_value(workload);
+    let kept = OF_WORKLOAD.iter().filter_map(|key| {
+        let value = whole.get(*key)?;
+        Some(((*key).to_owned(), value.clone()))
+    });
+    let mut kept: Map<String, Value> = kept.collect();
+    if !workload.co_runners.is_empty() {
+        let beside = workload.co_runners.iter().map(reduce_workload);
+        kept.insert("co_runners".to_owned(), beside.collect());
+    }
+    Value::Object(kept)
 }
 
 /// Identity of a question that is no experiment with two arms, from what it is about and what it asks.
@@ -105,5 +113,11 @@ mod tests {
         assert_ne!(first.question, other.question);
         let elsewhere = identity("policy = { nice = 5 }", "loads = [3]");
         assert_ne!(first.subject, elsewhere.subject);
+        let beside = |load: u32| {
+            let keys = format!("[[workload.co-runner]]\nkind = \"periodic\"\nload = {load}");
+            identity("policy = { nice = 5 }", &keys)
+        };
+        assert_ne!(first.subject, beside(1).subject);
+        assert_ne!(beside(1).subject, beside(2).subject);
     }
 }

@@ -10,6 +10,7 @@
 //! Each load of a trial has a mark of its own. Those of a co-runner begin with its name, as all its metrics do.
 
 use model::{Better, Trial};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The mark that the loads give: 1 or 0.
@@ -71,10 +72,23 @@ impl Overload {
         overload
     }
 
-    /// Metrics that decide between the two arms, among those that were named to decide.
-    pub fn deciding_metrics<'a>(&self, named: &'a [String], trials: &[&Trial]) -> Vec<&'a str> {
+    /// Metrics that decide between the two arms, among those that were named to decide. Goodput takes the place of the
+    /// latencies of a load that is not carried, where one of them was to decide or the load is the first.
+    pub fn deciding_metrics<'a>(
+        &self,
+        named: &'a [String],
+        trials: &[&Trial],
+    ) -> Vec<Cow<'a, str>> {
+        let begins = self
+            .blocks
+            .keys()
+            .filter(|begin| self.forbids_latency(begin));
+        let decides = |begin: &&String| {
+            begin.is_empty() || named.iter().any(|name| name.starts_with(begin.as_str()))
+        };
+        let goodput = begins.filter(decides);
+        let goodput: Vec<String> = goodput.map(|begin| format!("{begin}{GOODPUT}")).collect();
         let named = named.iter().map(String::as_str);
-        let goodput = self.forbids_latency("").then_some(GOODPUT);
         let is_latency = |name: &str| {
             let mut measured = trials.iter().filter_map(|trial| trial.metric(name));
             measured
@@ -82,16 +96,30 @@ impl Overload {
                 .is_some_and(|m| is_latency(&m.unit, m.better))
         };
         let is_queue = |name: &str| self.forbids_latency(name) && is_latency(name);
-        let others = named.filter(|name| Some(*name) != goodput && !is_queue(name));
-        goodput.into_iter().chain(others).collect()
+        let is_goodput = |name: &str| goodput.iter().any(|found| found == name);
+        let others = named.filter(|name| !is_goodput(name) && !is_queue(name));
+        let others: Vec<&str> = others.collect();
+        let all = goodput.into_iter().map(Cow::Owned);
+        all.chain(others.into_iter().map(Cow::Borrowed)).collect()
+    }
+
+    /// The goodput of the load which this metric is of.
+    pub fn name_goodput(&self, metric: &str) -> String {
+        let begin = self.find_load(metric).map_or("", |(begin, _)| begin);
+        format!("{begin}{GOODPUT}")
     }
 
     /// Number of blocks that are overloaded for the load which this metric is of.
     pub fn count_blocks(&self, metric: &str) -> usize {
+        self.find_load(metric).map_or(0, |(_, blocks)| blocks.len())
+    }
+
+    /// The load which this metric is of: how its metrics begin, and its blocks.
+    fn find_load(&self, metric: &str) -> Option<(&str, &BTreeSet<u32>)> {
         let loads = self.blocks.iter();
         let fitting = loads.filter(|(begin, _)| metric.starts_with(begin.as_str()));
         let own = fitting.max_by_key(|(begin, _)| begin.len());
-        own.map_or(0, |(_, blocks)| blocks.len())
+        own.map(|(begin, blocks)| (begin.as_str(), blocks))
     }
 
     /// Too many blocks are overloaded for a latency of the load, which this metric is of, to say anything.

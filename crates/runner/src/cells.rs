@@ -210,13 +210,13 @@ impl<'a> Decisions<'a> {
         let difference = judgement.difference.map(|found| OpenDifference {
             value: found.value,
             interval: found.interval.map(|i| (i.low, i.high)),
-            unit: find_unit(here(), judged.metric)
+            unit: find_unit(here(), &judged.metric)
                 .unwrap_or_default()
                 .to_owned(),
         });
         OpenComparison {
             cell: self.plan.cells[judged.cell].name.clone(),
-            metric: judged.metric.to_owned(),
+            metric: judged.metric.to_string(),
             arm: self.experiment.arms[judged.arm].name.clone(),
             blocks: judgement.blocks,
             blocks_needed: judgement.blocks_needed,

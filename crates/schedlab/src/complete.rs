@@ -2,6 +2,7 @@
 //! results hold the experiment as it was measured.
 
 use model::{Arm, Class, Experiment, Place, Placement, Policy, Workload};
+use std::collections::BTreeSet;
 
 /// Completes the experiment; `cpus` are those of its target, where they are known.
 pub fn complete(experiment: &mut Experiment, cpus: &[u32]) {
@@ -54,7 +55,15 @@ fn generators_apart(workloads: &mut [Workload], cpus: &[u32]) {
     if others.is_empty() {
         return;
     }
+    let together = list_together(workloads);
     for workload in workloads {
+        let of = workload
+            .variant
+            .as_ref()
+            .map_or(&workload.name, |variant| &variant.of);
+        if together.contains(of) {
+            continue;
+        }
         let crowded = match &workload.variant {
             Some(variant) => variant.placement.is_none(),
             None => !workload.antagonists.is_empty(),
@@ -74,6 +83,19 @@ fn generators_apart(workloads: &mut [Workload], cpus: &[u32]) {
             placement.cpus = Some(list(others));
         }
     }
+}
+
+/// Names of the loads that are measured together. They are no generators to be kept apart: beside each other they cannot be, so
+/// alone they are not.
+fn list_together(workloads: &[Workload]) -> BTreeSet<String> {
+    let loads = workloads.iter().filter(|w| !w.co_runners.is_empty());
+    let names = loads.flat_map(|workload| {
+        let variant = workload.variant.as_ref();
+        let of = variant.map_or(&workload.name, |variant| &variant.of);
+        let beside = workload.co_runners.iter().map(|co_runner| &co_runner.name);
+        std::iter::once(of).chain(beside)
+    });
+    names.cloned().collect()
 }
 
 /// `0-2,5`.

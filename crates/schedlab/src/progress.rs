@@ -42,7 +42,7 @@ pub struct Display {
 fn overload_of(trial: &Trial) -> Option<String> {
     (trial.is_ok() && results::overload::has_overload(trial)).then(|| {
         format!(
-            "overloaded: {}, {}: more was offered than done, so latency will not be compared and goodput \
+            "overloaded: {}, {}: more was offered than done, so latency of that load will not be compared and goodput \
              decides; to compare latency end this run (Ctrl-C) and take a lower rate",
             trial.cell, trial.arm
         )

@@ -6,6 +6,7 @@
 use model::{RareEvent, Trial};
 use results::ResultSet;
 use std::fs;
+use std::process::Output;
 use tests::{Bench, beside_others, expect_code, stderr, stdout};
 
 const ARMS: &str =
@@ -92,34 +93,26 @@ fn a_bad_event_is_shown_with_its_place_and_a_remedy() {
     expect_code(&bench.run(&in_turns), 2);
 }
 
+/// A run of one block, into `out`.
+fn run_wakeup(bench: &Bench, arms: &[&str], duration: &str, events: &[&str]) -> Output {
+    let mut words = vec!["run", "-w", "wakeup", "--duration", duration];
+    words.extend(["--max-blocks", "1", "-o", "out", "-q", "--wait"]);
+    words.extend(arms.iter().flat_map(|arm| ["-a", arm]));
+    words.extend(events.iter().flat_map(|event| ["--event", event]));
+    bench.run(&words)
+}
+
 #[test]
 fn events_of_a_run_are_in_its_trials_and_in_its_answer() {
     let _turn = beside_others();
     let bench = Bench::default();
     // No wake-up takes less than a nanosecond, and none an hour.
-    let output = bench.run(&[
-        "run",
-        "-a",
-        "default",
-        "-a",
-        "batch",
-        "-w",
-        "wakeup",
-        "--duration",
+    let output = run_wakeup(
+        &bench,
+        &["default", "batch"],
         "500ms",
-        "--max-blocks",
-        "1",
-        "--event",
-        "wakeup > 1ns",
-        "--event",
-        "wakeup > 1h",
-        "--event",
-        "oom_kill",
-        "-o",
-        "out",
-        "-q",
-        "--wait",
-    ]);
+        &["wakeup > 1ns", "wakeup > 1h", "oom_kill"],
+    );
     expect_code(&output, 0);
     let results = ResultSet::read(&bench.path("out")).unwrap();
     let events = &results.experiment.observe.events;
@@ -150,23 +143,7 @@ fn events_of_a_run_are_in_its_trials_and_in_its_answer() {
 fn an_event_of_one_arm_is_said_to_be_compared_with_nothing() {
     let _turn = beside_others();
     let bench = Bench::default();
-    let output = bench.run(&[
-        "run",
-        "-a",
-        "default",
-        "-w",
-        "wakeup",
-        "--duration",
-        "200ms",
-        "--max-blocks",
-        "1",
-        "--event",
-        "wakeup > 1h",
-        "-o",
-        "out",
-        "-q",
-        "--wait",
-    ]);
+    let output = run_wakeup(&bench, &["default"], "200ms", &["wakeup > 1h"]);
     let text = stdout(&output);
     let said: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("is compared with nothing"), "{text}");

@@ -439,7 +439,7 @@ fn an_antagonist_that_ends_early_voids_the_trial() {
 /// `wakeup` with workers on a clock, and a program that takes so long.
 fn together(program: &str, keys: &str) -> String {
     let workload = format!(
-        "kind = \"wakeup\"\nloads = [1]\nduration = \"500ms\"\n{keys}\nmetrics = [\"wakeup_p50\"]"
+        "kind = \"wakeup\"\nloads = [1]\nduration = \"1200ms\"\n{keys}\nmetrics = [\"wakeup_p50\"]"
     );
     let arm = "[[arm]]\nname = \"batch\"\npolicy = { class = \"batch\" }\n";
     let tables = format!(
@@ -456,7 +456,7 @@ fn loads_are_measured_together_under_the_arm_and_each_of_them_alone() {
     let _turn = beside_others();
     let bench = Bench::default();
     let text =
-        together("sleep 0.6", "co-runners = \"each\"").replace("max-blocks = 1", "max-blocks = 2");
+        together("sleep 1.2", "co-runners = \"each\"").replace("max-blocks = 1", "max-blocks = 2");
     expect_code(&run(&bench, &text), 0);
     let all = ok_trials(&bench);
     let cell = |name: &str| all.iter().find(|(_, trial)| trial["cell"] == name);
@@ -506,7 +506,7 @@ fn loads_that_do_not_work_at_the_same_time_void_the_trial() {
     let _turn = beside_others();
     for (program, why) in [
         ("true", "before the window of the load had closed"),
-        ("sleep 3", "after the window of the load had closed"),
+        ("sleep 4", "after the window of the load had closed"),
         ("exit 3", "job: it ended with exit status 3"),
     ] {
         let bench = Bench::default();
@@ -516,6 +516,18 @@ fn loads_that_do_not_work_at_the_same_time_void_the_trial() {
         assert!(!reasons.contains("\"ok\""), "{program}: {reasons}");
         assert_eq!(running(&bench, "load"), Vec::<String>::new());
     }
+    // A native load closes its window by its own clock, long before the program ends.
+    let bench = Bench::default();
+    let workload = "kind = \"command\"\ncommand = [\"sleep\", \"4\"]\nduration = \"500ms\"";
+    let ticks = "[[workload.co-runner]]\nname = \"ticks\"\nkind = \"periodic\"\nload = 1";
+    let once = experiment(ONE_ARM, workload, ticks).replace("[stop]", "[stop]\nmax-attempts = 1");
+    expect_code(&run(&bench, &once), 4);
+    let reasons = reasons(&bench);
+    let why = "before the window of the load had closed";
+    assert!(
+        reasons.contains("ticks: it ended") && reasons.contains(why),
+        "{reasons}"
+    );
 }
 
 #[test]

@@ -1,19 +1,17 @@
 //! A program that knows nothing of windows: its window is its life.
 
-use super::{Bell, FIRST_LOOK, check_alive, find_next_look};
+use super::{Bell, FIRST_LOOK, check_alive, find_next_look, find_wake};
 use crate::counters::Reading;
+use crate::load_process::Purpose;
 use crate::process::{Event, Process};
 use crate::stop::Stop;
 use crate::trial::Trial;
 use collect::rusage::Usage;
 use collect::tasks::Pid;
 use load::Launch;
-use model::{Phase, Role};
+use model::Phase;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// Time between two looks for new threads, which are given a policy that they cannot inherit.
-const FOLLOW_EVERY: Duration = Duration::from_millis(20);
+use std::time::Instant;
 
 pub struct Life<'a> {
     launch: &'a Launch,
@@ -43,7 +41,8 @@ impl Bell for Life<'_> {
         trial.equip(None)?;
         trial.begin_counters(self);
         trial.begin_co_runners()?;
-        let process = trial.start_load(self.launch)?;
+        trial.open_co_runners()?;
+        let process = trial.start_process(self.launch, Purpose::Load)?;
         trial.open_window(process.started);
         trial.look_at_arm(Phase::Before, Some(process.pid));
         self.process = Some(process);
@@ -54,24 +53,16 @@ impl Bell for Life<'_> {
         let Some(process) = &mut self.process else {
             return Ok(());
         };
-        let must_follow = trial.in_force.must_follow_threads(&Role::Load);
         let mut next_look = Instant::now() + FIRST_LOOK;
         loop {
-            let wake = match must_follow {
-                true => next_look.min(Instant::now() + FOLLOW_EVERY),
-                false => next_look,
-            };
+            let wake = find_wake(trial, next_look);
             match process.wait(trial.context.interrupt, trial.until.min(wake)) {
                 Event::Exited => return Ok(()),
                 Event::Line(_) => {}
                 Event::Interrupted => return Err(Stop::interrupted()),
                 Event::Timeout => {
                     trial.check_time()?;
-                    if must_follow {
-                        let root = trial.context.root;
-                        let equipped = &trial.in_force;
-                        equipped.equip_threads(root, &Role::Load, process.pid)?;
-                    }
+                    trial.follow_threads(Some(process.pid))?;
                     if Instant::now() >= next_look {
                         check_alive(trial, process)?;
                         trial.look_within(Some(process.pid));

@@ -15,6 +15,7 @@ use crate::process::{Event, Process};
 use crate::stop::Stop;
 use crate::trial::Trial;
 use collect::tasks::Pid;
+use model::Role;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,17 @@ pub trait Bell {
 
     /// Counters of the load and the machine at an end of the window.
     fn read_counters(&mut self, root: &Path) -> Reading;
+}
+
+/// Time between two looks for new threads, which are given a policy that they cannot inherit.
+const FOLLOW_EVERY: Duration = Duration::from_millis(20);
+
+/// The moment to wake for new threads, or for the next look at the arm if none must be followed.
+fn find_wake(trial: &Trial, next_look: Instant) -> Instant {
+    match trial.in_force.must_follow_threads(&Role::Load) {
+        true => next_look.min(Instant::now() + FOLLOW_EVERY),
+        false => next_look,
+    }
 }
 
 /// The moment of the next look at the arm, if one is taken now.
@@ -82,7 +94,7 @@ fn check_alive(trial: &mut Trial, process: &Process) -> Result<(), Stop> {
 }
 
 /// The stop of a load that ended before it said a line.
-fn ended_early(process: &mut Process, line: &str) -> Stop {
+pub fn ended_early(process: &mut Process, line: &str) -> Stop {
     let errors = process.last_errors();
     Stop::Failed(format!(
         "the workload ended{} before it said `{line}`: {errors}",

@@ -1,6 +1,6 @@
 //! A load that says when its window opens and closes.
 
-use super::{Bell, FIRST_LOOK, check_alive, ended_early, find_next_look};
+use super::{Bell, FIRST_LOOK, check_alive, ended_early, find_next_look, find_wake};
 use crate::counters::Reading;
 use crate::process::{Event, Process};
 use crate::stop::Stop;
@@ -34,7 +34,7 @@ impl Bell for Phases<'_> {
         expect_line(trial, self.process, phase::BEGIN)?;
         trial.open_window(Instant::now());
         trial.begin_counters(self);
-        Ok(())
+        trial.open_co_runners()
     }
 
     fn wait_for_close(&mut self, trial: &mut Trial) -> Result<(), Stop> {
@@ -59,15 +59,27 @@ impl Bell for Phases<'_> {
 /// Waits for one line of the load; inside the window, looks at the arm meanwhile.
 pub fn expect_line(trial: &mut Trial, process: &mut Process, line: &str) -> Result<(), Stop> {
     let is_in_window = line == phase::END;
+    // A native load has all its threads before its window.
+    let must_follow = is_in_window && trial.has_programs_beside();
     let mut next_look = Instant::now() + FIRST_LOOK;
     loop {
-        match process.wait(trial.context.interrupt, trial.until.min(next_look)) {
+        let wake = match must_follow {
+            true => find_wake(trial, next_look),
+            false => next_look,
+        };
+        match process.wait(trial.context.interrupt, trial.until.min(wake)) {
             Event::Line(found) if found == line => return Ok(()),
             Event::Line(other) => trial.hear_line(&other)?,
             Event::Interrupted => return Err(Stop::interrupted()),
             Event::Exited => return Err(ended_early(process, line)),
             Event::Timeout => {
                 trial.check_time()?;
+                if must_follow {
+                    trial.follow_threads(None)?;
+                }
+                if Instant::now() < next_look {
+                    continue;
+                }
                 check_alive(trial, process)?;
                 if is_in_window {
                     trial.look_within(Some(process.pid));

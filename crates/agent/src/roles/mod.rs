@@ -31,6 +31,7 @@ use load::roles::{ANTAGONISTS, SERVERS};
 use load::{Launch, Output};
 use model::{Calibration, Class, Measurement, Placement, Role, format_duration_ns};
 use server::NotReady;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -91,7 +92,7 @@ pub struct Roles {
     /// Groups of parts of the load, with what each was given.
     parts: Vec<parts::Made>,
     /// Environment that the load was started with ([`Process::environment`]).
-    pub load_environment: Vec<u8>,
+    pub load_environments: BTreeMap<Pid, Vec<u8>>,
     layout: stack::Layout,
     /// Containers that are to be removed.
     containers: Vec<container::Made>,
@@ -342,7 +343,7 @@ impl Roles {
     pub fn environment_of(&self, role: &Role, leader: Pid) -> Option<&[u8]> {
         let mut running = self.running.iter();
         let environment = match role {
-            Role::Load => &self.load_environment,
+            Role::Load => self.load_environments.get(&leader)?,
             _ => running.find(|r| r.leader() == leader)?.environment(),
         };
         (!environment.is_empty()).then_some(environment)

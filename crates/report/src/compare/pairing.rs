@@ -69,6 +69,9 @@ pub fn describe_work(workload: &Workload) -> BTreeMap<String, String> {
         let own = co_runner.loads.first().map(ToString::to_string);
         let mut work = describe_work(co_runner);
         work.insert("load".to_owned(), own.unwrap_or_default());
+        let client = co_runner.client.as_ref();
+        let client = client.and_then(|client| serde_json::to_string(client).ok());
+        work.extend(client.map(|client| ("client".to_owned(), client)));
         let work: Vec<String> = work
             .iter()
             .map(|(name, value)| format!("{name} {value}"))

@@ -16,6 +16,7 @@ use model::{
     Fact, Place, PlannedTrial, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Workload,
 };
 use results::TrialFiles;
+use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime};
 
 /// Longest rest of a machine that was put back to its snapshot, unless its arm takes longer.
@@ -250,7 +251,9 @@ impl<'a> Run<'a> {
         let Some((window, mut lost)) = window.zip(lost) else {
             return void;
         };
-        if !window.is_silent && !lost.is_machine_dead() {
+        // Who ends the run may have ended the guest as well.
+        let is_ending = self.interrupted.load(Ordering::Relaxed);
+        if is_ending || !window.is_silent && !lost.is_machine_dead() {
             return void;
         }
         let workload = &self.experiment.workloads[self.plan.cells[place.cell].workload];

@@ -5,6 +5,7 @@ use super::attempts::connected;
 use crate::connection::Calibrated;
 use crate::{Event, RunError};
 use model::{Calibration, Cell};
+use std::collections::BTreeSet;
 
 impl Run<'_> {
     /// Values that all trials of a cell share, found before its first trial; `None` when
@@ -54,10 +55,20 @@ impl Run<'_> {
         let is_same = |cell: &&Cell| kind(cell.workload) == kind(workload);
         let (same, others): (Vec<&Cell>, Vec<&Cell>) = self.plan.cells.iter().partition(is_same);
         let mut known = Calibration::default();
+        let workloads = self.experiment.workloads.iter();
+        let beside: BTreeSet<&String> = workloads
+            .flat_map(|w| w.co_runners.iter().map(|co_runner| &co_runner.name))
+            .collect();
         for cell in same.into_iter().chain(others) {
+            let of = &self.experiment.workloads[cell.workload].name;
             let found = self.calibrations.get(&cell.name);
             for (name, value) in found.into_iter().flat_map(|found| &found.values) {
                 known.values.entry(name.clone()).or_insert(*value);
+                // Alone it is the same load as beside others.
+                if beside.contains(of) {
+                    let name = Calibration::name_beside(of, name);
+                    known.values.entry(name).or_insert(*value);
+                }
             }
         }
         known

@@ -168,7 +168,8 @@ impl<'a> CellScope<'a> {
             true => !(overload.forbids_latency(head.name) && head.is_latency()),
             false => overload
                 .deciding_metrics(named, &self.trials)
-                .contains(&head.name),
+                .iter()
+                .any(|name| name == head.name),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::table::not_measured::of_both;
 use crate::words;
 use judge::Judgement;
 use results::bound::{Bound, find_bound};
-use results::{LEAST_PERCENT, Overload, Pair, overload};
+use results::{LEAST_PERCENT, Overload, Pair};
 use std::collections::HashSet;
 
 impl CellScope<'_> {
@@ -102,7 +102,7 @@ fn note_overload(head: &MetricHead, overload: &Overload) -> Option<String> {
         true => format!(
             "overloaded in {blocks} of {of} blocks: latency is that of a queue and not compared; \
              {} decides",
-            overload::GOODPUT
+            overload.name_goodput(head.name)
         ),
         false => format!("{blocks} of {of} blocks are left out: a trial was overloaded"),
     })
