@@ -209,7 +209,7 @@ fn check_receiver(co_runner: &Workload, of: &Workload, asks: &Asks) -> Result<()
         ))
         .with_help(
             "start its program as a [[workload.service]] with ports = [\"main\"], and name that: \
-             address = \"127.0.0.1:{SERVICE.main}\"",
+             url = \"http://127.0.0.1:{SERVICE.port}/\" (http), or address = \"127.0.0.1:{SERVICE.port}\" (memcached)",
         )),
     }
 }
