@@ -27,7 +27,7 @@ pub use file::{
     remove_recorded, sync_parent, write_file, write_file_durably, write_file_with_rights,
     write_kernel_file, write_link,
 };
-pub use lines::{LockedLines, read_whole_lines};
+pub use lines::{LockedLines, is_punched, read_whole_lines};
 pub use mark::{
     Holds, MARK, Marked, Part, Patience, has_mark, is_held, no_patience, remove_marked,
 };

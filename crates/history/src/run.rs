@@ -4,12 +4,14 @@ use crate::digest::hash_value;
 use jiff::Timestamp;
 use model::{Arm, Better, Experiment, Workload};
 use report::compare::{describe_work, list_runs};
-use report::{LogRatio, Table};
+use report::{LogRatio, Table, format_rough_time};
 use results::{ResultSet, RunState};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 
+/// Digits of a commit in the words for a version.
+const SHOWN_COMMIT: usize = 12;
 /// A clock of another machine may be so far ahead.
 const MOST_AHEAD_SECONDS: i64 = 600;
 
@@ -126,14 +128,12 @@ pub enum Refusal {
     )]
     Nothing,
     /// The beginning of the run lies ahead.
-    #[error(
-        "it began at {created}, which is {minutes} minutes from now: the clock there or here is wrong"
-    )]
+    #[error("it began at {created}, which is {ahead} from now: the clock there or here is wrong")]
     Ahead {
         /// Beginning as the results have it.
         created: String,
-        /// Minutes until then.
-        minutes: i64,
+        /// Time until then, as people say it.
+        ahead: String,
     },
     /// The beginning of the run is no time.
     #[error("its beginning, `{0}`, is no time")]
@@ -176,7 +176,7 @@ impl Run {
         parts.sort();
         let arms = results.experiment.arms.iter();
         let version = |arm: &Arm| Version {
-            text: arm.summary(),
+            text: name_commit(arm).summary(),
             programs: table.list_programs(&arm.name).to_vec(),
         };
         Ok(Run {
@@ -199,13 +199,27 @@ impl Run {
     }
 }
 
+/// The arm with the commit of its scheduler beside its name: a branch is called alike every night.
+fn name_commit(arm: &Arm) -> Arm {
+    let mut arm = arm.clone();
+    let scheduler = arm.scheduler.as_mut();
+    if let Some(of) = scheduler.and_then(|scheduler| scheduler.built_from.as_mut())
+        && let Some(asked) = &mut of.asked
+        && !of.commit.starts_with(asked.as_str())
+    {
+        let short = of.commit.get(..SHOWN_COMMIT).unwrap_or(&of.commit);
+        *asked = format!("{asked}#{short}");
+    }
+    arm
+}
+
 fn read_beginning(text: &str, now: Timestamp) -> Result<Timestamp, Refusal> {
     let created: Timestamp = text.parse().map_err(|_| Refusal::NoTime(text.to_owned()))?;
     let ahead = created.as_second() - now.as_second();
     match ahead > MOST_AHEAD_SECONDS {
         true => Err(Refusal::Ahead {
             created: text.to_owned(),
-            minutes: ahead / 60,
+            ahead: format_rough_time(1e9 * ahead as f64),
         }),
         false => Ok(created),
     }

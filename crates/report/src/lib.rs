@@ -40,7 +40,9 @@ mod shift;
 mod words;
 
 pub use columns::{table_lines, wrap_text};
-pub use quantity::{format_change, format_count, format_interval, signed_with_unit, with_unit};
+pub use quantity::{
+    format_change, format_count, format_interval, format_rough_time, signed_with_unit, with_unit,
+};
 pub use render::conclusion::arm_sentences as conclusion;
 pub use render::events::describe_time_to_call;
 pub use render::hgrm::{ReportFile, hgrm_files};

@@ -191,7 +191,7 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// A time as people plan with it: `40 seconds`, `4 minutes`, `3 hours`, `5 days`.
+/// A time as people plan with it: `40 seconds`, `4 minutes`, `3 hours`, `5 days`, `3 years`.
 pub fn format_rough_time(ns: f64) -> String {
     let (number, unit) = planned(ns);
     format_count(number, unit)
@@ -215,12 +215,15 @@ pub fn in_short(ns: f64) -> String {
 fn planned(ns: f64) -> (usize, &'static str) {
     const MINUTE: f64 = 60.0;
     const HOUR: f64 = 60.0 * MINUTE;
+    const DAY: f64 = 24.0 * HOUR;
+    const YEAR: f64 = 365.25 * DAY;
     let seconds = ns / 1e9;
     let (size, unit) = match seconds {
         seconds if seconds < 1.5 * MINUTE => (1.0, "second"),
         seconds if seconds < 1.5 * HOUR => (MINUTE, "minute"),
         seconds if seconds < 48.0 * HOUR => (HOUR, "hour"),
-        _ => (24.0 * HOUR, "day"),
+        seconds if seconds < 2.0 * YEAR => (DAY, "day"),
+        _ => (YEAR, "year"),
     };
     ((seconds / size).ceil().max(1.0) as usize, unit)
 }
@@ -360,6 +363,7 @@ mod tests {
         assert_eq!(format_rough_time(1.0), "1 second");
         assert_eq!([minutes(0.5), minutes(3.2)], ["30 seconds", "4 minutes"]);
         assert_eq!([minutes(170.0), minutes(5e3)], ["3 hours", "4 days"]);
+        assert_eq!(minutes(2_367_059.0), "5 years");
         let short = [20.0, 240.0, 9e3, 4e5].map(|seconds| in_short(seconds * 1e9));
         assert_eq!(short, ["20 s", "4 min", "3 h", "5 d"]);
     }

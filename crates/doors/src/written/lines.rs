@@ -2,9 +2,10 @@
 
 use super::file::{open_file, write_file_durably};
 use crate::read::{file_bytes, stream_bytes};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -56,11 +57,29 @@ impl LockedLines {
     }
 
     /// Puts these lines in the place of all, and returns when they are on the disk: readers and kills see the old
-    /// ones or the new ones.
-    pub fn replace_lines(self, lines: &[u8]) -> io::Result<()> {
-        // The lock is that of the old file, and held until the new one has its place.
+    /// ones or the new ones. The lock is that of the old file, and held until the new one has its place.
+    pub fn replace_lines(&self, lines: &[u8]) -> io::Result<()> {
         write_file_durably(&self.path, lines)
     }
+
+    /// Gives the room of these bytes of [`LockedLines::text`] back where it is, for a disk that has none for a new
+    /// file. They read as zeros then, as [`is_punched`] tells, and a kill leaves some of the ranges and none in part.
+    pub fn punch_lines(&self, ranges: &[Range<usize>]) -> io::Result<()> {
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        for range in ranges {
+            // Its last line keeps its end.
+            let length = range.len().saturating_sub(1) as u64;
+            if length > 0 {
+                fallocate(&self.file, how, range.start as u64, length)?;
+            }
+        }
+        self.file.sync_all()
+    }
+}
+
+/// Was the room of this line given back? No text has a zero byte.
+pub fn is_punched(line: &[u8]) -> bool {
+    line.contains(&0)
 }
 
 /// Is this the file of that name?
@@ -107,6 +126,20 @@ mod tests {
         assert_eq!(lines.text(), b"one\ntwo\nthree\n");
         drop(lines);
         assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn lines_whose_room_was_given_back_are_known_and_the_others_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        std::fs::write(&path, "one\ntwo\nthree\n").unwrap();
+        let lines = LockedLines::open(&path, 0o600, MOST).unwrap();
+        lines.punch_lines(std::slice::from_ref(&(0..8))).unwrap();
+        drop(lines);
+        let text = read_whole_lines(&path, MOST).unwrap();
+        let left = text.split_inclusive(|byte| *byte == b'\n');
+        let left: Vec<&[u8]> = left.filter(|line| !is_punched(line)).collect();
+        assert_eq!(left, [b"three\n"]);
     }
 
     #[test]

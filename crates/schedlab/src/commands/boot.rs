@@ -509,9 +509,9 @@ fn status(format: Plain) -> Result<ExitCode, CliError> {
         n => format!(", the last {n} without a trial so far"),
     };
     say!(
-        "{} boots{fruitless}; {} s of them down",
+        "{} boots{fruitless}; {} of them down",
         record.boots,
-        record.away_s
+        model::format_duration_ns(record.away_s.saturating_mul(1_000_000_000))
     );
     say!(
         "running {}; the machine's own is {}",

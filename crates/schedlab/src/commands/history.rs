@@ -90,7 +90,9 @@ impl From<StoreError> for CliError {
         match error {
             StoreError::Io { what: "write", .. } => CliError::Internal {
                 message,
-                help: help("nothing was changed; make room, or mend what it says, and do it again"),
+                help: help(
+                    "nothing was changed; make room (`schedlab history prune` needs none), or mend what it says, and do it again",
+                ),
             },
             StoreError::Io { .. } => CliError::internal(message),
             StoreError::Broken { .. } => CliError::Internal {

@@ -7,43 +7,44 @@ use crate::output::{self, Plain, note, say};
 use crate::results_argument::Opened;
 use history::words::shorten_hash;
 use history::{Added, Run, Store};
+use miette::Diagnostic;
 use model::printable::one_line;
 use results::ResultSet;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A run that was added, or was there.
+/// A run that was added, was there, or cannot be added.
 #[derive(Debug, Serialize)]
 struct Addition {
     path: String,
-    run: String,
+    run: Option<String>,
     outcome: &'static str,
     figures: usize,
     left_out: usize,
     notes: Vec<String>,
 }
 
-/// Adds one run after the other. Those before one that cannot be added stay.
+/// Adds one run after the other. One that cannot be added keeps none of the others out.
 pub fn add_runs(
     runs: &[PathBuf],
     unpack: &UnpackArgs,
     args: &StoreArgs,
 ) -> Result<ExitCode, CliError> {
     let place = find_place(&args.place)?;
-    let mut store = None;
-    let mut additions = Vec::new();
+    let (mut additions, mut errors) = (Vec::new(), Vec::new());
     for path in runs {
-        let opened = Opened::open(path, unpack)?;
-        let results = ResultSet::read(opened.dir())?;
-        let run = take_run(path, &results)?;
-        // What is no run makes no store.
-        let store = match &mut store {
-            Some(store) => store,
-            none => none.insert(Store::make(&place)?),
+        let addition = match add_run(path, unpack, &place) {
+            Ok(addition) => addition,
+            Err(CliError::Interrupted) => return Err(CliError::Interrupted),
+            // There is nothing beside it to go on with.
+            Err(error) if runs.len() == 1 => return Err(error),
+            Err(error) => {
+                let refused = describe_refusal(path, &error);
+                errors.push(error);
+                refused
+            }
         };
-        let added = store.add_run(&run, &results.experiment)?;
-        let addition = describe(path, &run, &added);
         if args.format == Plain::Text {
             print(&addition);
         }
@@ -53,19 +54,62 @@ pub fn add_runs(
         Plain::Text => note!("History  {}", place.display()),
         Plain::Json => output::json(&additions)?,
     }
-    Ok(ExitCode::SUCCESS)
+    refuse_some(&errors, runs.len())
+}
+
+fn add_run(path: &Path, unpack: &UnpackArgs, place: &Path) -> Result<Addition, CliError> {
+    let opened = Opened::open(path, unpack)?;
+    let results = ResultSet::read(opened.dir())?;
+    let run = take_run(path, &results)?;
+    // What is no run makes no store.
+    let store = Store::make(place)?;
+    let added = store.add_run(&run, &results.experiment)?;
+    Ok(describe(path, &run, &added))
+}
+
+/// An error where runs were not added: that of the machine, where one was.
+fn refuse_some(errors: &[CliError], all: usize) -> Result<ExitCode, CliError> {
+    let message = format!("{} of {all} runs were not added", errors.len());
+    let help = "mend what is said of each, and add it again: one that is there is not added twice";
+    let is_of_machine = |error: &CliError| matches!(error, CliError::Internal { .. });
+    match errors.iter().any(is_of_machine) {
+        _ if errors.is_empty() => Ok(ExitCode::SUCCESS),
+        true => Err(CliError::Internal {
+            message,
+            help: Some(help.to_owned()),
+        }),
+        false => Err(CliError::usage(message, help)),
+    }
 }
 
 fn print(addition: &Addition) {
-    say!(
-        "{}: run {}, {} ({})",
-        addition.path,
-        shorten_hash(&addition.run),
-        addition.outcome,
-        report::format_count(addition.figures, "figure")
-    );
+    let what = match &addition.run {
+        Some(run) => format!(
+            "run {}, {} ({})",
+            shorten_hash(run),
+            addition.outcome,
+            report::format_count(addition.figures, "figure")
+        ),
+        None => addition.outcome.to_owned(),
+    };
+    say!("{}: {what}", addition.path);
     for note in &addition.notes {
         say!("  {}", one_line(note));
+    }
+}
+
+fn describe_refusal(path: &Path, error: &CliError) -> Addition {
+    let help = error.help().map(|help| help.to_string());
+    Addition {
+        path: path.display().to_string(),
+        run: None,
+        outcome: "not added",
+        figures: 0,
+        left_out: 0,
+        notes: [Some(error.to_string()), help]
+            .into_iter()
+            .flatten()
+            .collect(),
     }
 }
 
@@ -97,7 +141,7 @@ fn describe(path: &Path, run: &Run, added: &Added) -> Addition {
     }
     Addition {
         path: path.display().to_string(),
-        run: run.id.clone(),
+        run: Some(run.id.clone()),
         outcome,
         figures: run.figures.len(),
         left_out: run.left_out,
