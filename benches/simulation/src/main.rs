@@ -14,6 +14,7 @@
 )]
 
 mod annotated;
+mod confirmations;
 mod courses;
 mod events;
 mod flattery;

@@ -154,6 +154,16 @@ impl Course {
     }
 }
 
+/// A year of nights without a change.
+pub fn draw_quiet_nights(setup: &Setup, stream: u32) -> Vec<Reading> {
+    Course::Nothing.draw(setup, stream, OF_YEAR)
+}
+
+/// Size of the first change that the detector tells if every one is of interest.
+pub fn find_any_change(nights: &[Reading]) -> Option<f64> {
+    detect(nights, 0.0).first().map(|change| change.size)
+}
+
 /// Alarms of a series, night by night.
 #[derive(Debug, Default)]
 pub struct Told {

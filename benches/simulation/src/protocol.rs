@@ -90,19 +90,23 @@ impl Protocol {
 
 /// schedlab's way at an error rate.
 pub fn compare_at(machine: &mut Machine, alpha: f64) -> Outcome {
+    compare_by(machine, &params(alpha))
+}
+
+/// The same for another smallest effect.
+pub fn compare_by(machine: &mut Machine, params: &Params) -> Outcome {
     let xs: Vec<f64> = (0..MAX_BLOCKS).map(|_| machine.block()).collect();
-    let params = params(alpha);
-    let Some(decided) = find_first_decision(&xs, &params) else {
+    let Some(decided) = find_first_decision(&xs, params) else {
         return without_judgement(Call::Nothing, MAX_BLOCKS);
     };
     let blocks = decided.max(MIN_BLOCKS);
     let xs = &xs[..blocks as usize];
     let centre = estimate_centre(xs).unwrap_or(0.0);
-    let is_called = e_value(xs, Prior::BLOCKS) >= 1.0 / alpha;
+    let is_called = e_value(xs, Prior::BLOCKS) >= 1.0 / params.alpha;
     // An interval is dear, and tells nothing more than that where the change is larger than the smallest effect.
-    let call = match is_called && centre.abs() > SMALLEST_EFFECT.ln_1p() {
+    let call = match is_called && centre.abs() > params.smallest_effect.ln_1p() {
         true => direction(centre),
-        false if is_called => call_of(&judge(xs, &params)),
+        false if is_called => call_of(&judge(xs, params)),
         false => Call::Same,
     };
     without_judgement(call, blocks)

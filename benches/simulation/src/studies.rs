@@ -1,5 +1,6 @@
 //! The questions, and the table that answers each.
 
+use crate::confirmations;
 use crate::events;
 use crate::flattery;
 use crate::fleets;
@@ -34,7 +35,7 @@ impl Setup {
 type Study = fn(&Setup) -> Table;
 
 /// All studies by name, in the order of the document.
-pub const ALL: [(&str, Study); 22] = [
+pub const ALL: [(&str, Study); 23] = [
     ("false-calls", false_calls),
     ("wall", wall::study),
     ("broken-assumptions", broken_assumptions),
@@ -56,6 +57,7 @@ pub const ALL: [(&str, Study); 22] = [
     ("searches", searches::study),
     ("recommendations", regret::recommendations),
     ("changes-over-months", nights::study),
+    ("alarms-measured-again", confirmations::study),
     ("over-machines", fleets::study),
 ];
 

@@ -134,7 +134,7 @@ impl Outcome {
     }
 }
 
-/// The end of an alarm.
+/// The end of an alarm, or a measurement that left it open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// Hash of the alarm.
@@ -158,6 +158,8 @@ pub struct Tracked {
     pub alarm: Alarm,
     /// How it stands.
     pub outcome: Outcome,
+    /// Measurements of both versions that did not decide.
+    pub attempts: u32,
     /// Its end; none while it is open.
     pub end: Option<End>,
 }

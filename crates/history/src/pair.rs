@@ -65,6 +65,7 @@ mod tests {
                 ..alarm.clone()
             },
             outcome: crate::Outcome::Confirmed,
+            attempts: 0,
             end: None,
         });
         change(&mut alarm);

@@ -94,6 +94,7 @@ mod tests {
         contents.alarms.push(Tracked {
             alarm: alarm.clone(),
             outcome: Outcome::Open,
+            attempts: 0,
             end: None,
         });
         let pruning = plan_pruning(&contents, cutoff);

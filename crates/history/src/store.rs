@@ -6,12 +6,13 @@ use crate::prune::{Pruning, plan_pruning};
 use crate::run::Run;
 use crate::search::{Found, Look, Settings, find_alarms};
 use doors::read::{self, file_bytes};
-use doors::written::{self, LockedLines, read_whole_lines};
+use doors::written::{self, LockedLines, is_punched, read_whole_lines};
 use jiff::Timestamp;
 use model::Experiment;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 const INDEX: &str = "index.jsonl";
@@ -174,13 +175,13 @@ impl Store {
         Ok((found, self.read_contents()?))
     }
 
-    /// Records the end of an alarm.
+    /// Records the end of an alarm, or that a measurement left it open.
     pub fn end_alarm(&self, end: End) -> Result<(), StoreError> {
         self.add(|_| Ok((vec![Entry::End(end)], ())))
     }
 
     /// Takes what was planned out of the store, unless it has become a part of an open alarm meanwhile. A kill leaves
-    /// all of it or none; experiments that no run names any more go afterwards. Gives what went, and the number of
+    /// all of it or none, and some where the disk is full, so that the room must be given back line by line; experiments that no run names any more go afterwards. Gives what went, and the number of
     /// experiments.
     pub fn prune(
         &self,
@@ -196,19 +197,41 @@ impl Store {
         pruning
             .alarms
             .retain(|alarm| planned.alarms.contains(alarm));
-        let mut kept = Vec::new();
-        for line in lines.text().split_inclusive(|byte| *byte == b'\n') {
-            // The bytes stay as they are, whoever wrote them.
-            let entry: Entry = read::parse_json(line, MOST_VALUES)
-                .map_err(|e| failed("read", &index, e.into()))?;
-            if !entry.is_of(&pruning) {
-                kept.extend_from_slice(line);
-            }
+        let (kept, gone) = self.split_lines(lines.text(), &pruning)?;
+        let failed_write = |e| failed("write", &index, e);
+        match lines.replace_lines(&kept) {
+            Err(e) if is_full(&e) => lines.punch_lines(&gone).map_err(failed_write)?,
+            done => done.map_err(failed_write)?,
         }
-        lines
-            .replace_lines(&kept)
-            .map_err(|e| failed("write", &index, e))?;
+        drop(lines);
         Ok((pruning, self.sweep_experiments()?))
+    }
+
+    /// The lines that stay, their bytes as they are, whoever wrote them; and where those are that go. An alarm goes before its
+    /// end, and a run before what it was when it went on, so that some of them alone leave nothing that was not there.
+    fn split_lines(
+        &self,
+        text: &[u8],
+        pruning: &Pruning,
+    ) -> Result<(Vec<u8>, Vec<Range<usize>>), StoreError> {
+        let (mut kept, mut gone) = (Vec::new(), Vec::<Range<usize>>::new());
+        let mut begin = 0;
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let end = begin + line.len();
+            let goes = is_punched(line) || {
+                let entry: Entry = read::parse_json(line, MOST_VALUES)
+                    .map_err(|e| failed("read", &self.dir.join(INDEX), e.into()))?;
+                entry.is_of(pruning)
+            };
+            match gone.last_mut() {
+                _ if !goes => kept.extend_from_slice(line),
+                // Room is given back by the block, and most lines are shorter.
+                Some(last) if last.end == begin => last.end = end,
+                _ => gone.push(begin..end),
+            }
+            begin = end;
+        }
+        Ok((kept, gone))
     }
 
     /// Removes the experiments that no run names.
@@ -296,6 +319,10 @@ impl Store {
         let mut contents = Unordered::default();
         let lines = text.split_inclusive(|byte| *byte == b'\n');
         for (index, line) in lines.enumerate() {
+            // A prune of a full disk left it.
+            if is_punched(line) {
+                continue;
+            }
             let entry = read::parse_json(line, MOST_VALUES).map_err(|e| StoreError::Broken {
                 path: self.dir.join(INDEX).display().to_string(),
                 line: index + 1,
@@ -305,6 +332,11 @@ impl Store {
         }
         Ok(contents.put_in_order())
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 /// A file that the store made: a hash and nothing else.
@@ -339,6 +371,8 @@ struct Unordered {
     runs: BTreeMap<String, Run>,
     alarms: Vec<Alarm>,
     ends: BTreeMap<String, End>,
+    /// Measurements that did not decide, by the alarm.
+    attempts: BTreeMap<String, u32>,
     look: Option<Look>,
 }
 
@@ -349,6 +383,9 @@ impl Unordered {
             Entry::Run(run) => drop(self.runs.insert(run.id.clone(), *run)),
             Entry::Alarm(alarm) if self.alarms.iter().any(|known| known.id == alarm.id) => {}
             Entry::Alarm(alarm) => self.alarms.push(*alarm),
+            Entry::End(end) if end.outcome == Outcome::Open => {
+                *self.attempts.entry(end.alarm).or_default() += 1;
+            }
             Entry::End(end) => drop(self.ends.insert(end.alarm.clone(), end)),
             Entry::Look(look) => self.look = Some(look),
         }
@@ -361,9 +398,10 @@ impl Unordered {
             let end = self.ends.remove(&alarm.id);
             let outcome = end.as_ref().map_or(Outcome::Open, |end| end.outcome);
             Tracked {
+                attempts: self.attempts.remove(&alarm.id).unwrap_or(0),
                 alarm,
                 outcome,
-                end: end.filter(|end| end.outcome != Outcome::Open),
+                end,
             }
         });
         Contents {
@@ -534,6 +572,33 @@ mod tests {
         let ended = check(0.02).unwrap().alarms;
         assert_eq!((ended.len(), ended[0].end.as_ref()), (1, Some(&end)));
         assert_eq!(ended[0].alarm, told[0].alarm);
+    }
+
+    #[test]
+    fn measurements_that_did_not_decide_are_counted_and_open_no_alarm_that_ended() {
+        let (_dir, store) = store();
+        for n in 0..26 {
+            let wave = 0.002 * (n as f64 * 2.4).sin();
+            add(&store, &run(n, if n < 20 { wave } else { wave - 0.05 })).unwrap();
+        }
+        let now: Timestamp = "2027-01-01T00:00:00Z".parse().unwrap();
+        let (found, _) = store.look_for_alarms(Settings::default(), now).unwrap();
+        let end = |outcome| {
+            let end = End {
+                alarm: found.alarms[0].id.clone(),
+                outcome,
+                at: now,
+                why: "measured".to_owned(),
+                results: None,
+            };
+            store.end_alarm(end).unwrap();
+            let known = store.read_contents().unwrap().alarms.remove(0);
+            (known.outcome, known.attempts, known.end.is_some())
+        };
+        assert_eq!(end(Outcome::Open), (Outcome::Open, 1, false));
+        assert_eq!(end(Outcome::Open), (Outcome::Open, 2, false));
+        assert_eq!(end(Outcome::Confirmed), (Outcome::Confirmed, 2, true));
+        assert_eq!(end(Outcome::Open), (Outcome::Confirmed, 3, true));
     }
 
     #[test]

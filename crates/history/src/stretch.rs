@@ -84,6 +84,7 @@ mod tests {
                 raised: at(first + 1).created,
             },
             outcome,
+            attempts: 0,
             end: None,
         }
     }

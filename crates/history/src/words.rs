@@ -1,6 +1,6 @@
 //! Figures, versions and causes in words.
 
-use crate::alarm::Alarm;
+use crate::alarm::{Alarm, Tracked};
 use crate::run::{Figure, Run};
 use crate::series::group_series;
 use crate::store::Contents;
@@ -54,6 +54,12 @@ pub fn describe_version(run: &Run, arm: &str) -> String {
 /// `1a2b3c4d of 2026-11-21 19:16`.
 pub fn name_run(run: &Run) -> String {
     format!("{} of {}", shorten_hash(&run.id), format_time(run.created))
+}
+
+/// Measurements of both versions of an alarm that did not decide; none where there is none.
+pub fn describe_attempts(known: &Tracked) -> Option<String> {
+    let measurements = format_count(known.attempts as usize, "measurement");
+    (known.attempts > 0).then(|| format!("{measurements} of both versions did not decide"))
 }
 
 /// Records of two runs that are not the same, an arm and its anchor looked at.

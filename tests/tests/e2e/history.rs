@@ -341,6 +341,39 @@ fn what_is_no_run_or_of_another_time_is_answered_and_makes_no_store() {
 }
 
 #[test]
+fn what_can_be_added_is_added_beside_what_cannot() {
+    let bench = Bench::default();
+    std::fs::create_dir(bench.path("empty")).expect("a directory");
+    let [one, two] = [0, 1].map(|n| night(&bench, n, USUAL));
+    let names = ["nowhere", &one, "empty", &two];
+    let add = |format: &str, code: i32| {
+        let args = [
+            &["history", "add", "--store", "store", "--format", format],
+            &names[..],
+        ];
+        let output = bench.run(&args.concat());
+        expect_code(&output, code);
+        let said = stderr(&output);
+        assert!(said.contains("2 of 4 runs were not added"), "{said}");
+        stdout(&output)
+    };
+    let said = add("text", 2);
+    for wanted in [
+        "nowhere: not added",
+        "nowhere does not exist",
+        "empty: not added",
+        "not a results directory",
+        "night001: run ",
+    ] {
+        assert!(said.contains(wanted), "{wanted} is not in {said}");
+    }
+    let again: Value = serde_json::from_str(&add("json", 2)).expect("JSON");
+    assert_eq!(again[0]["run"], Value::Null);
+    assert_eq!(again[3]["outcome"], "was there already: nothing is added");
+    assert_eq!(runs(&bench).len(), 2);
+}
+
+#[test]
 fn a_store_that_many_processes_write_or_that_one_left_half_written_has_each_run_once() {
     let bench = Bench::default();
     let dirs: Vec<String> = (0..6).map(|n| night(&bench, n, USUAL)).collect();
@@ -396,7 +429,6 @@ fn a_full_disk_adds_nothing_and_keeps_what_is_there() {
         (!output.status.success()).then_some(output)
     });
     let left = runs(&bench).len();
-    drop(disk);
     let refused = refused.expect("64 KiB are full some day");
     expect_code(&refused, 1);
     let said = stderr(&refused);
@@ -405,6 +437,48 @@ fn a_full_disk_adds_nothing_and_keeps_what_is_there() {
         "{said}"
     );
     assert_eq!(left, added);
+
+    // The disk has no room for a shorter index beside the long one. A kill leaves what is still there readable.
+    fill_disk(&bench);
+    let age = age_of_night(6);
+    let prune = [
+        "history",
+        "prune",
+        "--older-than",
+        &age,
+        "--yes",
+        "--store",
+        "store",
+    ];
+    for round in 0..6 {
+        let mut child = bench.command(&prune).spawn().expect("schedlab starts");
+        std::thread::sleep(std::time::Duration::from_millis(3 * round));
+        let _ = child.kill();
+        child.wait().expect("it ends");
+        assert!((left - 6..=left).contains(&runs(&bench).len()));
+    }
+    expect_code(&bench.run(&prune), 0);
+    assert_eq!(runs(&bench).len(), left - 6);
+    let index = std::fs::read(bench.path("store/index.jsonl")).expect("an index");
+    assert!(index.contains(&0), "there was room for another index");
+    // There is room now.
+    add(&bench, &["night000".to_owned()]);
+    assert_eq!(runs(&bench).len(), left - 5);
+    drop(disk);
+}
+
+/// The age of the day of that night, as a limit for all nights before: whole hours, so that it is less than an hour old then.
+fn age_of_night(night: u64) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    // The first of January 2026 has this number.
+    let day = (20_454 + night) * 86_400;
+    format!("{}h", (now.expect("a clock").as_secs() - day) / 3_600)
+}
+
+/// Takes the last room of the disk.
+fn fill_disk(bench: &Bench) {
+    let mut file = std::fs::File::create(bench.path("store/filler")).expect("a file");
+    while file.write_all(&[1; 512]).is_ok() {}
 }
 
 /// Nights of a real experiment on a machine like this one, whose arm `next` has another handicap from the eighth
@@ -836,13 +910,17 @@ fn an_alarm_goes_to_bisect_if_it_is_between_two_commits_and_else_it_is_said_why_
                 attach_limit_ns: None,
                 built_from: Some(model::Revision {
                     repository: repository.clone(),
-                    asked: None,
+                    asked: Some("main".to_owned()),
                     commit: commits[usize::from(is_later)].clone(),
                 }),
             });
         })
     });
     add(&bench, &nights.collect::<Vec<String>>());
+    // A branch has one name every night.
+    let changed = json(&bench, &["check"])["alarms"][0]["changed"].to_string();
+    let commit = format!("scx_none@main#{}", &commits[1][..12]);
+    assert!(changed.contains(&commit), "{changed}");
     let said = bisect(&[]);
     assert!(
         said.contains("nobody is here to agree") && said.contains("scx_none"),

@@ -42,7 +42,7 @@ use std::process::ExitCode;
 const BESIDE: u32 = 2;
 
 /// Smallest change that counts where the whole one is a multiple of the good commit.
-const MOST_OF_AN_EFFECT: f64 = 0.5;
+pub const MOST_OF_AN_EFFECT: f64 = 0.5;
 
 /// Kinds of things that are bisected.
 #[derive(Debug, Clone, Copy)]

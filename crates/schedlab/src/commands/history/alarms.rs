@@ -5,7 +5,8 @@ use crate::args::{CheckLimits, FailOnAlarm, StoreArgs};
 use crate::exit::{self, CliError};
 use crate::output::{self, Plain, say};
 use history::words::{
-    describe_cause, draw_series, find_differences_at, format_time, name_run, shorten_hash,
+    describe_attempts, describe_cause, draw_series, find_differences_at, format_time, name_run,
+    shorten_hash,
 };
 use history::{Contents, End, Found, Outcome, Settings, Tracked, Turn};
 use jiff::Timestamp;
@@ -164,6 +165,7 @@ pub fn alarm_lines(known: &Tracked, contents: &Contents, width: usize) -> Vec<St
     );
     lines.extend(wrap_text(&seen, width, 2, 4));
     lines.extend(wrap_text(&describe_cause(alarm, contents), width, 2, 4));
+    lines.extend(describe_attempts(known).map(|measured| format!("  {measured}")));
     if let Some(end) = &known.end {
         let words = format!(
             "{} on {}: {}",

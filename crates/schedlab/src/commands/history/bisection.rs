@@ -54,6 +54,8 @@ pub fn find_cause(
         return Ok(None);
     };
     make_question(&mut experiment, alarm)?;
+    let budget = load::units::written_duration(budget_ns);
+    set_budget(&mut experiment, Some(&budget), None)?;
     let args = BisectHistoryArgs {
         alarm: alarm.id.clone(),
         budget: None,
