@@ -9,8 +9,8 @@ use crate::series::{Series, group_series};
 use crate::store::Contents;
 use crate::stretch::split_series;
 use crate::words::{
-    describe_cause, describe_ratio, describe_version, find_interval, format_time, list_differences,
-    shorten_hash,
+    describe_attempts, describe_cause, describe_ratio, describe_version, find_interval,
+    format_time, list_differences, shorten_hash,
 };
 use askama::Template;
 use jiff::Timestamp;
@@ -60,6 +60,7 @@ struct AlarmView {
     interval: String,
     since: String,
     cause: String,
+    attempts: Option<String>,
     /// Reason of its end.
     end: Option<String>,
 }
@@ -200,6 +201,7 @@ fn view_alarm(known: &Tracked, contents: &Contents) -> AlarmView {
         interval: format_interval(alarm.low, alarm.high),
         since: format!("{came} {}", format_time(since)),
         cause: describe_cause(alarm, contents),
+        attempts: describe_attempts(known),
         end: known.end.as_ref().map(|end| {
             let (how, at) = (end.outcome.as_str(), format_time(end.at));
             format!("{how} on {at}: {}", end.why)

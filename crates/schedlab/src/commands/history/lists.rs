@@ -7,6 +7,7 @@ use crate::output;
 use doors::shown;
 use history::words::{describe_ratio, find_interval, format_time, shorten_hash};
 use history::{Contents, Outcome, Run, Series, Tracked, group_series};
+use model::printable::one_line;
 use report::{format_count, table_lines, wrap_text};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -52,30 +53,20 @@ fn run_row(run: &Run) -> Vec<String> {
     ]
 }
 
-/// All series with their last figures.
+/// All series with their last figures, two lines for each: a table of them is wider than a terminal.
 fn series_text(contents: &Contents) -> String {
     let series = group_series(&contents.runs);
-    let head = [
-        "series",
-        "cell",
-        "metric",
-        "arm",
-        "runs",
-        "last ratio to the anchor",
-        "alarms",
-    ];
-    let rows = series
-        .iter()
-        .map(|series| series_row(series, &contents.alarms));
     let counts = format!(
-        "{} of {}; the ratio is that of the last run, with its interval at 95 % by the blocks of that run",
+        "{} of {}; each with the ratio of its last run to the anchor, and the interval at 95 % by the blocks of that run",
         count_series(series.len()),
         format_count(contents.runs.len(), "run")
     );
     let width = output::width();
     let mut lines = wrap_text(&counts, width, 0, 0);
-    lines.push(String::new());
-    lines.extend(table_lines(&head, rows.collect(), width));
+    for series in &series {
+        lines.push(String::new());
+        lines.extend(series_lines(series, &contents.alarms, width));
+    }
     lines.join("\n") + "\n"
 }
 
@@ -95,23 +86,19 @@ fn count_alarms(series: &Series, alarms: &[Tracked]) -> [usize; 2] {
     [open.count(), of_series.count()]
 }
 
-fn series_row(series: &Series, alarms: &[Tracked]) -> Vec<String> {
-    let key = &series.key;
-    let last = series.points.last();
+fn series_lines(series: &Series, alarms: &[Tracked], width: usize) -> Vec<String> {
+    let title = one_line(&series.title()).into_owned();
+    let head = format!("{} {title}", shorten_hash(&series.id));
+    let mut lines = wrap_text(&head, width, 0, 2);
+    let runs = format_count(series.points.len(), "run");
     let alarms = match count_alarms(series, alarms) {
-        [_, 0] => "-".to_owned(),
-        [0, all] => all.to_string(),
-        [open, all] => format!("{all}, {open} open"),
+        [_, 0] => String::new(),
+        [open, all] => format!("; {}, {open} open", format_count(all, "alarm")),
     };
-    vec![
-        shorten_hash(&series.id).to_owned(),
-        key.cell.clone(),
-        key.metric.clone(),
-        key.arm.clone(),
-        series.points.len().to_string(),
-        last.map_or_else(String::new, |(_, figure)| describe_ratio(figure)),
-        alarms,
-    ]
+    let last = series.points.last();
+    let last = last.map_or_else(String::new, |(_, figure)| describe_ratio(figure));
+    lines.extend(wrap_text(&format!("{last} in {runs}{alarms}"), width, 2, 4));
+    lines
 }
 
 fn series_json(series: &Series, alarms: &[Tracked]) -> Value {
