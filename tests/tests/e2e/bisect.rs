@@ -450,11 +450,11 @@ fn the_commit_that_slows_a_kernel_is_found() {
 
 /// Commits after the first one, and the one of them that makes the scheduler slower.
 const COMMITS: u32 = 32;
-const CULPRIT: u32 = 19;
+pub const CULPRIT: u32 = 19;
 
 /// A repository of the schedulers of this source tree, in which one commit of many lets each
 /// enqueueing of scx_faulty take its time.
-fn with_a_planted_slowdown(bench: &Bench) -> String {
+pub fn with_a_planted_slowdown(bench: &Bench) -> String {
     let sched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sched");
     let script = format!(
         "set -e; mkdir r; tar -C {} --exclude=./target -c . | tar -C r -x; cd r; git init -q .; \

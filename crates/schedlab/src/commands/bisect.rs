@@ -21,8 +21,8 @@ use doors::started::Agreed;
 use doors::written::{self, Marked};
 pub use ending::Ending;
 use git::{Bisection, Mark, Next};
-use judgement::{Judged, judge};
-use model::Experiment;
+use judgement::{Judged, judge, reason_of_build};
+use model::{Experiment, whole_nanos};
 use plan::PlanError;
 use question::Question;
 pub use question::{progress_text, results_dir};
@@ -32,10 +32,12 @@ use schedulers::GitName;
 pub use state::State;
 use state::Step;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 /// Comparisons beside those of the bisection itself: both ends at first, the culprit with its
 /// parent at last.
@@ -43,6 +45,9 @@ const BESIDE: u32 = 2;
 
 /// Smallest change that counts where the whole one is a multiple of the good commit.
 pub const MOST_OF_AN_EFFECT: f64 = 0.5;
+
+/// Time of a step for which none is left.
+const LEAST_SHARE_NS: u64 = 1_000_000_000;
 
 /// Kinds of things that are bisected.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +71,8 @@ struct Bisect<'a> {
     state: State,
     /// Its place in the ledger, where a session pays.
     question: Option<Question>,
+    /// Time that the trials of this command took.
+    spent: Cell<Duration>,
     /// The directory is of this process.
     _marked: Marked,
 }
@@ -167,6 +174,7 @@ impl<'a> Bisect<'a> {
             work,
             subject,
             question,
+            spent: Cell::default(),
             patches,
             trees: dir.join(program::TREES),
             dir,
@@ -430,7 +438,9 @@ impl<'a> Bisect<'a> {
         if self.state.smallest_effect > 0.0 {
             stop.smallest_effect = self.state.smallest_effect;
         }
+        let begun = Instant::now();
         let measured = measure_anew(Some(dir), wanted, self.args.wait, self.args.answer.quiet)?;
+        self.spent.set(self.spent.get() + begun.elapsed());
         let Measured { results, outcome } = measured;
         if outcome == Outcome::Interrupted {
             return Err(CliError::Interrupted);
@@ -444,7 +454,7 @@ impl<'a> Bisect<'a> {
     fn name_commits(&self, work: Work, arms: [(&str, &str); 2]) -> Result<Wanted, CliError> {
         let mut experiment = work.experiment.clone();
         if let Some(whole) = work.budget_ns {
-            experiment.stop.budget_ns = Some(whole / u64::from(self.most_steps()));
+            experiment.stop.budget_ns = Some(self.share_time(whole));
         }
         let Some(template) = experiment.arms.pop() else {
             return Err(CliError::internal("the experiment has no arm"));
@@ -465,6 +475,14 @@ impl<'a> Bisect<'a> {
             source: None,
             calibrations: BTreeMap::new(),
         })
+    }
+
+    /// An equal share of the time that is left, for this step: what one decides sooner is for those after it.
+    fn share_time(&self, whole_ns: u64) -> u64 {
+        let done = self.state.steps.len() + usize::from(self.state.ends.is_some());
+        let to_do = (self.most_steps() as usize).saturating_sub(done).max(1);
+        let left_ns = whole_ns.saturating_sub(whole_nanos(self.spent.get()));
+        (left_ns / to_do as u64).max(LEAST_SHARE_NS)
     }
 
     /// Comparisons of the whole path.
@@ -498,20 +516,6 @@ fn take_state(
     match state.differs_from(&begun) {
         Some(what) => Err(holds(format!("another bisection: its {what} differs"))),
         None => Ok(state),
-    }
-}
-
-/// Why a build failed: the first line of its message, and the first error of a compiler that it quotes.
-fn reason_of_build(message: &str) -> String {
-    let first = message.lines().next().unwrap_or_default();
-    let quoted = message.lines().skip(1).map(str::trim);
-    let mut errors = quoted.filter(|line| line.contains("error: ") || line.contains("error["));
-    // That cargo could not compile a crate is no reason.
-    match errors
-        .find(|line| !line.starts_with("error: failed to") && !line.starts_with("error: could not"))
-    {
-        Some(error) => format!("{first} {error}"),
-        None => first.to_owned(),
     }
 }
 

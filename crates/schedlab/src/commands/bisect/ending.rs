@@ -48,7 +48,8 @@ impl Ending {
         let dir = self.dir.display();
         let (Next::First(first), Some(again)) = (&self.next, &self.state.again) else {
             return format!(
-                "which of {} commits brought it is not known: only commits that were skipped are left; see {dir}",
+                "it came with {}, of {} commits; more time for each step decides (`schedlab history bisect`); see {dir}",
+                self.state.name_suspects(),
                 self.state.commits
             );
         };

@@ -69,3 +69,17 @@ fn in_words(comparison: &Comparison) -> String {
         comparison.verdict.as_str()
     )
 }
+
+/// Why a build failed: the first line of its message, and the first error of a compiler that it quotes.
+pub(super) fn reason_of_build(message: &str) -> String {
+    let first = message.lines().next().unwrap_or_default();
+    let quoted = message.lines().skip(1).map(str::trim);
+    let mut errors = quoted.filter(|line| line.contains("error: ") || line.contains("error["));
+    // That cargo could not compile a crate is no reason.
+    match errors
+        .find(|line| !line.starts_with("error: failed to") && !line.starts_with("error: could not"))
+    {
+        Some(error) => format!("{first} {error}"),
+        None => first.to_owned(),
+    }
+}

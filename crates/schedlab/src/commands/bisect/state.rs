@@ -39,6 +39,22 @@ pub struct State {
 }
 
 impl State {
+    /// The commit that is surely bad while the first one is not known: `0123456789ab (balance less often), or a commit before it
+    /// that was skipped`.
+    pub(super) fn name_suspects(&self) -> String {
+        let mut steps = self.steps.iter().rev().chain(&self.ends);
+        match steps.find(|step| step.verdict == "bad") {
+            Some(bad) => {
+                let short = bad.commit.get(..git::SHORT).unwrap_or(&bad.commit);
+                format!(
+                    "{short} ({}), or a commit before it that was skipped",
+                    bad.subject
+                )
+            }
+            None => "a commit that was skipped".to_owned(),
+        }
+    }
+
     /// Thing that the other one looks for and this one does not; none where both are one bisection.
     pub(super) fn differs_from(&self, other: &State) -> Option<&'static str> {
         let configuration = |state: &State| {

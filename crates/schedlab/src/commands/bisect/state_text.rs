@@ -13,7 +13,8 @@ pub fn answer_text(state: &State, next: &Next) -> String {
         }
         _ => writeln!(
             text,
-            "Which commit is the first bad one is not known: only commits that were skipped are left."
+            "Which commit is the first bad one is not known: {}.",
+            state.name_suspects()
         ),
     };
     let _ = writeln!(
@@ -100,6 +101,9 @@ mod tests {
         assert!(!sure.contains("CAUTION"), "{sure}");
         assert!(answer_text(&state("good"), &first).contains("CAUTION"));
         let none = answer_text(&state("bad"), &Next::OnlySkipped);
-        assert!(none.contains("is not known"), "{none}");
+        assert!(
+            none.contains("is not known: 0123456789ab (balance less often), or"),
+            "{none}"
+        );
     }
 }

@@ -138,7 +138,10 @@ fn find_causes(
         }
         match find_cause(store, contents, &known.alarm, left_ns, wait) {
             Ok(Some(cause)) => told.push(format!("Alarm {id}: {cause}.")),
-            Ok(None) => {}
+            Ok(None) => told.push(format!(
+                "Alarm {id} is not between two commits of one scheduler, so no commit is looked for; for a program or a \
+                 kernel: schedlab bisect."
+            )),
             // The alarm is confirmed, and no later night looks at it again.
             Err(error) => {
                 told.push(format!(
