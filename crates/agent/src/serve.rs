@@ -278,12 +278,16 @@ impl Agent {
         let goodbye = matches!(request, Request::Bye);
         let reply = match request {
             Request::Hello { protocol } => self.hello(protocol),
-            Request::Probe => Reply::System {
-                system: Box::new(collect::system::probe_system(
-                    &self.options.root,
-                    &[load::programs(), load::installable_programs()].concat(),
-                )),
-            },
+            Request::Probe { experiment } => {
+                let programs = match experiment {
+                    Some(experiment) => load::programs_of(&experiment),
+                    None => load::all_programs(),
+                };
+                let system = collect::system::probe_system(&self.options.root, &programs);
+                Reply::System {
+                    system: Box::new(system),
+                }
+            }
             Request::Check { experiment, side } => Reply::Checked {
                 problems: check::check(&self.options.root, &experiment, side),
                 foreseen: match side {

@@ -122,7 +122,10 @@ fn the_next_start_undoes_what_agent_and_guard_left() {
     kill_guard_and_agent(&mut agent);
     let state = std::mem::replace(&mut agent.state, tempfile::tempdir().unwrap());
     let mut next = Agent::start_in(state);
-    assert!(matches!(next.ask(&Request::Probe), Reply::System { .. }));
+    assert!(matches!(
+        next.ask(&Request::Probe { experiment: None }),
+        Reply::System { .. }
+    ));
     assert_eq!(knob(), before);
     assert!(running("604.25").is_empty());
 }
@@ -171,7 +174,10 @@ fn a_signal_ends_the_trial_in_order() {
 #[test]
 fn an_agent_leaves_no_guard_behind() {
     let mut agent = Agent::start();
-    assert!(matches!(agent.ask(&Request::Probe), Reply::System { .. }));
+    assert!(matches!(
+        agent.ask(&Request::Probe { experiment: None }),
+        Reply::System { .. }
+    ));
     let children = agent.children();
     assert_eq!(children.len(), 1);
     assert_eq!(agent.ask(&Request::Bye), Reply::Bye);

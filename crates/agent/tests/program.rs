@@ -153,10 +153,10 @@ fn a_server_and_an_antagonist_are_one_entry_each() {
     let stored = serde_json::json!({ "kind": "counters", "shells": 2 });
     assert_eq!(json["antagonists"][0]["program"], stored);
     assert_eq!(experiment.workloads[0].antagonists[0].name, "counters");
-
     let programs = load::programs();
     assert!(programs.iter().any(|program| program.name == "busybox"));
     assert!(load::measured_tasks().contains(&Task::Process("busybox")));
+    expect_programs_to_ask();
 
     let help = |help: &str| help.to_owned();
     assert_eq!(
@@ -201,4 +201,17 @@ fn a_server_and_an_antagonist_are_one_entry_each() {
         panic!("{:?}", result.state);
     };
     assert!(why.contains("answered with 404, not 200"), "{why}");
+}
+
+/// Of all programs of the catalogue, only those that an experiment can start are asked for their versions.
+fn expect_programs_to_ask() {
+    let asked = |file: &str| {
+        let experiment = plan::parse_experiment("x.toml", file).unwrap();
+        let programs = load::programs_of(&experiment).into_iter();
+        programs.map(|program| program.name).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(FILE), ["busybox"]);
+    let mut both = asked(&FILE.replace("sleep", "stress-ng"));
+    both.sort_unstable();
+    assert_eq!(both, ["busybox", "stress-ng"]);
 }

@@ -33,7 +33,7 @@ fn a_line_that_is_no_message_is_refused_and_the_next_one_answered() {
 
 #[test]
 fn a_probe_describes_the_machine() {
-    let Reply::System { system } = Agent::start().ask(&Request::Probe) else {
+    let Reply::System { system } = Agent::start().ask(&Request::Probe { experiment: None }) else {
         panic!("no system");
     };
     assert!(system.cpus >= 1 && system.memory_bytes > 0);

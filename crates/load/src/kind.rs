@@ -12,7 +12,8 @@ use crate::{
     Chosen, Driver, Entry, Keys, Params, Work, check_installed, latency, params, recording,
 };
 use model::{
-    KeyDef, Kind, Load, MetricDef, Problem, Program, Task, Tracing, Workload, format_duration_ns,
+    Experiment, KeyDef, Kind, Load, MetricDef, Problem, Program, Task, Tracing, Workload,
+    format_duration_ns,
 };
 
 /// All kinds of the catalogue, the main one first.
@@ -218,9 +219,29 @@ pub fn programs() -> Vec<Program> {
     all
 }
 
-/// Programs that can be installed and that no entry of the catalogue names.
-pub fn installable_programs() -> Vec<Program> {
-    INSTALLABLE.iter().copied().collect()
+/// The same, and those that can be installed and that no entry of the catalogue names.
+pub fn all_programs() -> Vec<Program> {
+    programs()
+        .into_iter()
+        .chain(INSTALLABLE.iter().copied())
+        .collect()
+}
+
+/// Those that trials of the experiment can start: programs of its kinds, and those that its text names.
+pub fn programs_of(experiment: &Experiment) -> Vec<Program> {
+    // An experiment that was read can be written.
+    let text = serde_json::to_string(experiment).unwrap_or_default();
+    let has_kind = |name: &str| text.contains(&format!("\"{name}\""));
+    let of_kinds = KINDS.iter().filter(|def| has_kind(def.name));
+    let of_kinds: Vec<_> = of_kinds.flat_map(|def| def.programs).collect();
+    let of_servers = SERVERS.programs_of(has_kind);
+    let of_antagonists = ANTAGONISTS.programs_of(has_kind);
+    let of_roles: Vec<_> = of_servers.chain(of_antagonists).collect();
+    let mut all = all_programs();
+    all.retain(|program| {
+        text.contains(program.name) || of_kinds.contains(&program) || of_roles.contains(&program)
+    });
+    all
 }
 
 /// Tasks that workloads measure: those of the native loads and servers, and the programs

@@ -41,8 +41,8 @@ pub mod worst;
 pub use catalogue::{Catalogue, Entry, check_installed, install};
 pub use keys::Keys;
 pub use kind::{
-    KINDS, KindDef, LoadForms, Usual, Window, deciding_metrics, driver, installable_programs,
-    log_of, measured_tasks, metric_defs, programs, summary, watched_log,
+    KINDS, KindDef, LoadForms, Usual, Window, all_programs, deciding_metrics, driver, log_of,
+    measured_tasks, metric_defs, programs, programs_of, summary, watched_log,
 };
 pub use native::native_main;
 pub use params::{Params, Work};

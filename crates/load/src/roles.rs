@@ -194,6 +194,15 @@ impl<W: ?Sized> Table<W> {
         self.kinds.iter().filter_map(|def| def.program.as_ref())
     }
 
+    /// Those of the kinds whose names are chosen.
+    pub fn programs_of(
+        &self,
+        is_chosen: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = &'static Program> {
+        let kinds = self.kinds.iter().filter(move |def| is_chosen(def.name));
+        kinds.filter_map(|def| def.program.as_ref())
+    }
+
     /// Tasks whose scheduling is measured.
     pub fn tasks(&self) -> impl Iterator<Item = &'static Task> + use<W> {
         self.kinds.iter().flat_map(|def| def.tasks)

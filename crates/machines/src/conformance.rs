@@ -54,7 +54,7 @@ fn answers(session: &mut dyn Session, experiment: &Experiment) -> Result<(), Str
     )?;
     let nothing = matches!(&checked, Reply::Checked { problems, .. } if problems.is_empty());
     expect(nothing, || format!("a check says {checked:?}"))?;
-    let system = ask(session, &Request::Probe)?;
+    let system = ask(session, &Request::Probe { experiment: None })?;
     let named = matches!(&system, Reply::System { system } if !system.kernel_release.is_empty());
     expect(named, || format!("a probe says {system:?}"))
 }

@@ -332,7 +332,7 @@ impl Session for FakeSession {
                 protocol: PROTOCOL_VERSION,
                 build: self.build.clone(),
             },
-            Request::Probe => Reply::System {
+            Request::Probe { .. } => Reply::System {
                 system: Box::new(self.system.clone()),
             },
             Request::Check { .. } => Reply::Checked {

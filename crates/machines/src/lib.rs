@@ -193,6 +193,10 @@ pub trait Session: Send {
     /// Sends a request. An error where the agent is gone.
     fn send_request(&mut self, request: &Request) -> Result<(), TargetError>;
 
+    /// Tells what will be asked after the greeting. A target on which each request takes a boot answers
+    /// all of it by the boot of the greeting.
+    fn foresee_requests(&mut self, _requests: Vec<Request>) {}
+
     /// The next reply; `None` when `wait` passed without one.
     fn receive_reply(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError>;
 

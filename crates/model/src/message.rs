@@ -25,7 +25,12 @@ pub enum Request {
         protocol: u32,
     },
     /// Reply: `System`.
-    Probe,
+    Probe {
+        /// Only programs of this experiment are asked for their versions. A program that is asked
+        /// is started, which takes seconds on emulated CPUs.
+        #[serde(default)]
+        experiment: Option<Box<Experiment>>,
+    },
     /// Question for what this machine lacks for its part of the experiment. Reply: `Checked`.
     Check {
         /// Experiment as it is understood.

@@ -1,7 +1,7 @@
 //! Search for what keeps an experiment from running, before it runs.
 
 use crate::RunError;
-use crate::connection::Connection;
+use crate::connection::{Connection, check_request};
 use crate::trial::{News, TrialEnd, UnderWay};
 use doors::started::Agreed;
 use machines::{Boot, Target};
@@ -63,8 +63,9 @@ pub fn check_experiment(
             let seen = connection.find_problems(&experiment, side)?;
             Ok((experiment, seen))
         };
+        let foreseen = [check_request(&only_arms_of(experiment, &boot), side)];
         let (mut connection, (experiment, seen)) =
-            Connection::open_and_ask(target, &boot, build, ask)?;
+            Connection::open_and_ask(target, &boot, build, &foreseen, ask)?;
         found.foreseen.extend(seen.foreseen);
         if !seen.problems.is_empty() {
             found.problems.extend(seen.problems);
@@ -94,7 +95,7 @@ pub fn check_experiment(
 /// The boot of the arms that can be looked at now: those of the kernel that runs, or those of the
 /// first arm.
 fn running(experiment: &Experiment, connection: &mut Connection) -> Result<Boot, RunError> {
-    let release = Some(connection.probe_system()?.kernel_release);
+    let release = Some(connection.probe_system(experiment)?.kernel_release);
     let mut arms = experiment.arms.iter();
     let arm = arms.find(|arm| arm.kernel == release);
     let arm = arm.or(experiment.arms.first());

@@ -68,19 +68,33 @@ impl Patience {
     }
 }
 
+/// What a machine lacks for its part of the experiment.
+pub(crate) fn check_request(experiment: &Experiment, side: Side) -> Request {
+    let experiment = Box::new(experiment.clone());
+    Request::Check { experiment, side }
+}
+
+/// The machine, and the versions of those programs that the experiment names.
+pub(crate) fn probe_request(experiment: &Experiment) -> Request {
+    let experiment = Some(Box::new(experiment.clone()));
+    Request::Probe { experiment }
+}
+
 impl Connection {
     /// Start an agent and see that it is the same build of schedlab as we are.
     pub fn open(target: &mut dyn Target, boot: &Boot, own: &Build) -> Result<Self, RunError> {
-        let (connection, ()) = Connection::open_and_ask(target, boot, own, |_| Ok(()))?;
+        let (connection, ()) = Connection::open_and_ask(target, boot, own, &[], |_| Ok(()))?;
         Ok(connection)
     }
 
     /// Starts an agent and asks it. A guest that was booted for it and hangs is booted once more: nothing
-    /// was measured there yet. An emulated guest was seen to do that, and why is not known.
+    /// was measured there yet. An emulated guest was seen to do that, and why is not known. The requests that
+    /// are foreseen are those that `ask` makes.
     pub fn open_and_ask<T>(
         target: &mut dyn Target,
         boot: &Boot,
         own: &Build,
+        foreseen: &[Request],
         ask: impl Fn(&mut Connection) -> Result<T, RunError>,
     ) -> Result<(Self, T), RunError> {
         let can = target.abilities();
@@ -92,6 +106,7 @@ impl Connection {
             let mut connection = Connection {
                 session: target.open_session(boot)?,
             };
+            connection.session.foresee_requests(foreseen.to_vec());
             let asked = connection.hello(own).and_then(|()| ask(&mut connection));
             match asked {
                 Err(RunError::Target(TargetError::Gone { why, tail })) if left > 0 => {
@@ -128,8 +143,9 @@ impl Connection {
         }
     }
 
-    pub fn probe_system(&mut self) -> Result<System, RunError> {
-        match self.ask(&Request::Probe)? {
+    /// The machine, and the versions of those programs that the experiment names.
+    pub fn probe_system(&mut self, experiment: &Experiment) -> Result<System, RunError> {
+        match self.ask(&probe_request(experiment))? {
             Reply::System { system } => Ok(*system),
             other => Err(out_of_turn(&other)),
         }
@@ -149,8 +165,7 @@ impl Connection {
         experiment: &Experiment,
         side: Side,
     ) -> Result<Looked, RunError> {
-        let experiment = Box::new(experiment.clone());
-        match self.ask(&Request::Check { experiment, side })? {
+        match self.ask(&check_request(experiment, side))? {
             Reply::Checked { problems, foreseen } => Ok(Looked { problems, foreseen }),
             other => Err(out_of_turn(&other)),
         }

@@ -42,7 +42,7 @@ pub(super) fn look_at_target(target: &mut FarTarget) -> Result<Looked, Failure> 
 
 fn seen_by_an_agent(target: &mut FarTarget) -> Result<System, TargetError> {
     let mut session = target.open_session(&Boot::default())?;
-    session.send_request(&Request::Probe)?;
+    session.send_request(&Request::Probe { experiment: None })?;
     match session.receive_reply(ANSWER)? {
         Some(Reply::System { system }) => Ok(*system),
         other => Err(TargetError::Garbled(format!("{other:?}"))),

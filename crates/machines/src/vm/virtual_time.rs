@@ -24,8 +24,10 @@ pub struct VirtualSession {
     facts: Vec<Fact>,
     /// Place of what is read next.
     replies: VecDeque<Reply>,
-    /// The machine as the first boot found it, which is every boot's.
-    system: Option<Reply>,
+    /// Requests that follow the greeting and are answered by its boot.
+    foreseen: Vec<Request>,
+    /// What that boot answered to them. Every boot would answer the same.
+    answered: Vec<(Request, Reply)>,
     running: Option<Running>,
     /// Is the greeting of the agent under way an answer to the runner?
     greets: bool,
@@ -39,19 +41,26 @@ impl VirtualSession {
             build_id,
             facts: Vec::new(),
             replies: VecDeque::new(),
-            system: None,
+            foreseen: Vec::new(),
+            answered: Vec::new(),
             running: None,
             greets: false,
             console: String::new(),
         }
     }
 
-    /// Boots a guest that answers a request.
+    /// Boots a guest that answers a request. The agent in it is greeted, and does nothing else.
     fn boot(&mut self, request: &Request) -> Result<(), TargetError> {
         let (seed, limit) = terms(request);
-        let requests = script(request.clone());
+        let hello = Request::Hello {
+            protocol: PROTOCOL_VERSION,
+        };
+        let others = match self.greets {
+            true => &self.foreseen[..],
+            false => std::slice::from_ref(request),
+        };
         let mut lines = Vec::new();
-        for request in &requests {
+        for request in std::iter::once(&hello).chain(others) {
             serde_json::to_writer(&mut lines, request)
                 .map_err(|e| TargetError::Garbled(e.to_string()))?;
             lines.push(b'\n');
@@ -73,6 +82,7 @@ impl VirtualSession {
             session::kernel_facts(&self.machine.kernel, self.build_id.clone(), &answer.ready);
         self.console = answer.console;
         let mut is_answered = false;
+        let mut foreseen = std::mem::take(&mut self.foreseen).into_iter();
         for line in &answer.lines {
             let reply: Reply =
                 serde_json::from_slice(line).map_err(|e| TargetError::Garbled(e.to_string()))?;
@@ -82,13 +92,13 @@ impl VirtualSession {
                 (reply @ (Reply::File { .. } | Reply::Kept { .. }), _) => {
                     self.replies.push_back(reply);
                 }
-                (reply @ Reply::System { .. }, true) => self.system = Some(reply),
                 // A greeting is answered by one, everything else by what follows it.
                 (reply, greets) if greets == matches!(reply, Reply::Hello { .. }) => {
                     is_answered = true;
                     self.replies.push_back(reply);
                 }
-                _ => {}
+                (reply, true) => self.answered.extend(foreseen.next().zip(Some(reply))),
+                (_, false) => {}
             }
         }
         match is_answered {
@@ -99,14 +109,6 @@ impl VirtualSession {
             }
         }
     }
-}
-
-/// The request of a boot behind a greeting: the agent does nothing else.
-fn script(request: Request) -> [Request; 2] {
-    let hello = Request::Hello {
-        protocol: PROTOCOL_VERSION,
-    };
-    [hello, request]
 }
 
 /// Seed and wall time of a request. A trial has its time limit beside: that of a load of many guests,
@@ -138,22 +140,26 @@ fn xen_scheduler(request: &Request) -> Option<String> {
 }
 
 impl Session for VirtualSession {
+    fn foresee_requests(&mut self, requests: Vec<Request>) {
+        self.foreseen = requests;
+    }
+
     fn send_request(&mut self, request: &Request) -> Result<(), TargetError> {
         self.greets = matches!(request, Request::Hello { .. });
-        match (request, &self.system) {
-            (Request::Hello { .. }, _) => self.boot(&Request::Probe),
-            (Request::Probe, Some(system)) => {
-                self.replies = VecDeque::from([system.clone()]);
-                Ok(())
-            }
-            (Request::Bye, _) => {
+        let known = self.answered.iter().find(|(asked, _)| asked == request);
+        if let Some((_, reply)) = known {
+            self.replies = VecDeque::from([reply.clone()]);
+            return Ok(());
+        }
+        match request {
+            Request::Bye => {
                 self.running = None;
                 self.replies = VecDeque::from([Reply::Bye]);
                 Ok(())
             }
             // They are about loads elsewhere, which this target cannot have.
-            (Request::Window { .. } | Request::LoadEnded | Request::Enough, _) => Ok(()),
-            (request, _) => self.boot(request),
+            Request::Window { .. } | Request::LoadEnded | Request::Enough => Ok(()),
+            request => self.boot(request),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::check::{needed_boot, only_arms_of};
-use crate::connection::Connection;
+use crate::connection::{Connection, check_request, probe_request};
 use crate::same_machine;
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
@@ -15,13 +15,14 @@ impl Run<'_> {
     fn open_and_look(&mut self, boot: &Boot) -> Result<(), RunError> {
         let side = self.side();
         let experiment = only_arms_of(self.experiment, boot);
+        let foreseen = [check_request(&experiment, side), probe_request(&experiment)];
         let ask =
             |connection: &mut Connection| match connection.check_experiment(&experiment, side)? {
-                problems if problems.is_empty() => connection.probe_system(),
+                problems if problems.is_empty() => connection.probe_system(&experiment),
                 problems => Err(RunError::Unmet(problems)),
             };
         let (connection, mut system) =
-            Connection::open_and_ask(self.target, boot, &self.build, ask)?;
+            Connection::open_and_ask(self.target, boot, &self.build, &foreseen, ask)?;
         self.connection = Some(connection);
         system.facts.extend(self.target.facts());
         self.record(Machine {
