@@ -190,10 +190,12 @@ fn an_ordinary_user_can_do_all_of_it() {
     if !tests::is_root() {
         return tests::skipped("only root can become another user; the other tests ran as one");
     }
-    let _turn = with_lock_of_runs();
+    let _turn = beside_others();
     let bench = Bench::default();
-    let home = bench.path("home");
-    std::fs::create_dir(&home).expect("a home");
+    let (home, lock) = (bench.path("home"), bench.path("lock"));
+    for directory in [&home, &lock] {
+        std::fs::create_dir(directory).expect("a directory");
+    }
     let chown = Command::new("chown")
         .args(["-R", "nobody"])
         .arg(bench.dir.path())
@@ -222,6 +224,7 @@ fn an_ordinary_user_can_do_all_of_it() {
         .args(["--", "true"])
         .current_dir(bench.dir.path())
         .env("HOME", &home)
+        .env("SCHEDLAB_TEST_LOCK", &lock)
         .env_remove("SCHEDLAB_CACHE_DIR")
         .env_remove("XDG_CACHE_HOME")
         .env_remove("XDG_STATE_HOME")
