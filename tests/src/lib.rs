@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod cable;
 mod container;
 mod disk;
 mod machine;
@@ -11,6 +12,7 @@ mod sshd;
 mod terminal;
 mod turn;
 
+pub use cable::Cable;
 pub use container::{Container, Image, own_containers};
 pub use disk::SmallDisk;
 pub use machine::Machine;

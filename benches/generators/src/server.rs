@@ -48,7 +48,7 @@ impl Server {
     /// Speaks both protocols.
     pub fn echo(schedlab: &Path, cpu: u32, realtime: bool) -> Result<Server, Box<dyn Error>> {
         let mut command = pinned(schedlab, cpu, realtime);
-        command.args(["serve", "--threads", "1", "--port", "0"]);
+        command.args(["serve", "--threads", "1"]);
         let mut process = command.stdout(Stdio::piped()).spawn()?;
         let output = process.stdout.take().ok_or("no standard output")?;
         let mut line = String::new();

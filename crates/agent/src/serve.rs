@@ -19,6 +19,7 @@ use model::{Build, PROTOCOL_VERSION, Reply, Request, Side, TrialSpec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
+use std::net::{IpAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -218,6 +219,8 @@ struct Agent {
     options: Options,
     /// Processes that the last trial left for the next.
     stage: Option<LeftStage>,
+    /// Takes connections for a try, until the next request.
+    tried: Option<TcpListener>,
 }
 
 impl Agent {
@@ -252,6 +255,7 @@ impl Agent {
             interrupt,
             options,
             stage: None,
+            tried: None,
         })
     }
 
@@ -276,6 +280,7 @@ impl Agent {
     /// `false` after the last request.
     fn answer(&mut self, request: Request, inbox: &mut Inbox, say: &mut dyn FnMut(Reply)) -> bool {
         let goodbye = matches!(request, Request::Bye);
+        self.tried = None;
         let reply = match request {
             Request::Hello { protocol } => self.hello(protocol),
             Request::Probe { experiment } => {
@@ -309,10 +314,25 @@ impl Agent {
             Request::Trial { spec } => self.trial(&spec, inbox, say),
             // Its trial has ended, and with it what this was about.
             Request::Window { .. } | Request::LoadEnded | Request::Enough => return true,
+            Request::Listen { address } => self.listen(address),
             Request::Bye => Reply::Bye,
         };
         say(reply);
         !goodbye
+    }
+
+    /// The kernel takes connections for whoever listens, so nobody needs to accept them.
+    fn listen(&mut self, address: IpAddr) -> Reply {
+        let listener = TcpListener::bind((address, 0));
+        match listener.and_then(|listener| Ok((listener.local_addr()?.port(), listener))) {
+            Ok((port, listener)) => {
+                self.tried = Some(listener);
+                Reply::Listens { port }
+            }
+            Err(error) => Reply::Refused {
+                why: error.to_string(),
+            },
+        }
     }
 
     fn hello(&self, protocol: u32) -> Reply {

@@ -93,6 +93,7 @@ impl Stage {
             return Ok(());
         }
         let workload = &spec.workload;
+        self.roles.listen_at(spec.part.address());
         let driver = load::driver(&workload.kind);
         if workload.has_folders() || driver.is_ok_and(|driver| driver.needs_folder()) {
             let folder = context.folders.join(&context.mark);
@@ -100,9 +101,9 @@ impl Stage {
                 .lay_out(services_here(spec), &folder, context.journal)?;
         }
         match &spec.part {
-            Part::Beside => Ok(()),
+            Part::Beside { .. } => Ok(()),
             Part::Whole => self.roles.write_files_of_load(workload),
-            Part::Load { services } => {
+            Part::Load { services, .. } => {
                 self.roles.run_elsewhere(services);
                 self.roles.write_files_of_load(workload)
             }
@@ -325,7 +326,7 @@ impl Stage {
         // Each part keeps what is on its machine.
         let load = match spec.part {
             Part::Whole | Part::Load { .. } => Some((LOAD, &workload.keep)),
-            Part::Beside => None,
+            Part::Beside { .. } => None,
         };
         let limit = workload.keep_limit_bytes.unwrap_or(KEEP_LIMIT_BYTES);
         let mut kept = Kept::new(limit, context.say);
@@ -345,6 +346,6 @@ impl Stage {
 fn services_here(spec: &TrialSpec) -> &[Service] {
     match spec.part {
         Part::Load { .. } => &[],
-        Part::Whole | Part::Beside => &spec.workload.services,
+        Part::Whole | Part::Beside { .. } => &spec.workload.services,
     }
 }

@@ -123,7 +123,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     fn measure(&mut self) -> Result<(), Stop> {
         match self.spec.part {
             Part::Whole | Part::Load { .. } => self.measure_load(),
-            Part::Beside => self.measure_beside(),
+            Part::Beside { .. } => self.measure_beside(),
         }
     }
 
@@ -281,7 +281,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     fn start_collectors(&mut self) {
         let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
         let limit = match self.spec.part {
-            Part::Beside => (limit + KILL_LIMIT) * 2,
+            Part::Beside { .. } => (limit + KILL_LIMIT) * 2,
             _ => limit,
         };
         self.stage

@@ -172,7 +172,7 @@ fn what_was_stored_before_still_means_the_same_program() {
     let echo = server(r#"{"kind":"echo","threads":2}"#);
     assert_eq!(
         echo[1..],
-        load::roles::words(&["serve", "--threads", "2", "--port", "80"])
+        load::roles::words(&["serve", "--threads", "2", "--at", "127.0.0.1:80"])
     );
     let memcached = server(r#"{"kind":"memcached","threads":4,"args":["-v"]}"#).join(" ");
     assert!(memcached.contains("-p 80 -t 4") && memcached.ends_with("-v"));

@@ -283,7 +283,7 @@ impl FakeSession {
             results: vec![result],
         };
         match &spec.part {
-            Part::Beside if is_ok => {
+            Part::Beside { .. } if is_ok => {
                 let services = vec![Listening {
                     service: "server".to_owned(),
                     port: String::new(),
@@ -294,13 +294,13 @@ impl FakeSession {
                 self.after_load = Some(ended);
                 return;
             }
-            Part::Load { services } => {
+            Part::Load { services, .. } => {
                 assert_eq!(services[0].number, LISTENING_AT + FORWARDED);
                 let edges = [Edge::Opened, Edge::Closed];
                 self.replies
                     .extend(edges.map(|edge| Reply::Window { edge }));
             }
-            Part::Beside | Part::Whole => {}
+            Part::Beside { .. } | Part::Whole => {}
         }
         self.replies.push_back(ended);
     }
@@ -350,6 +350,9 @@ impl Session for FakeSession {
                 self.trial(spec);
                 return Ok(());
             }
+            Request::Listen { .. } => Reply::Refused {
+                why: "the fake listens nowhere".to_owned(),
+            },
             Request::Window { .. } | Request::Enough => return Ok(()),
             Request::LoadEnded => {
                 self.replies.extend(self.after_load.take());

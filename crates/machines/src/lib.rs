@@ -5,6 +5,7 @@
 
 use model::{Calibration, Check, Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -232,6 +233,15 @@ pub trait Session: Send {
             object: "load-on = \"controller\"".to_owned(),
             what: "this target forwards no ports".to_owned(),
             remedy: "leave it out".to_owned(),
+        }))
+    }
+
+    /// Address at which the controller reaches the machine over the network that people have.
+    fn network_address(&self) -> Result<IpAddr, TargetError> {
+        Err(TargetError::Unmet(Problem {
+            object: "load-way = \"network\"".to_owned(),
+            what: "this target has no address in the network of the controller".to_owned(),
+            remedy: "leave it out, or use the target ssh or exec".to_owned(),
         }))
     }
 

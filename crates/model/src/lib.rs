@@ -71,5 +71,6 @@ pub use trial::{Trial, TrialResult, TrialState};
 pub use turns::{InPlace, Piloted, SoFar, TakingTurns, Turn, Turns, Windows};
 pub use units::{Size, format_duration_ns, format_rate, parse_size, truncate_to_u64, whole_nanos};
 pub use workload::{
-    Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, ShareOfMax, Slo, Variant, Workload,
+    Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, ShareOfMax, Slo, Variant, Way,
+    Workload,
 };

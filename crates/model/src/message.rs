@@ -11,9 +11,10 @@ use crate::trial::TrialResult;
 use crate::turns::{SoFar, TakingTurns};
 use crate::workload::{Calibration, Load, Workload};
 use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Raised when a message changes its meaning. Agent and runner must agree.
-pub const PROTOCOL_VERSION: u32 = 9;
+pub const PROTOCOL_VERSION: u32 = 10;
 
 /// From the runner. Every request has exactly one final reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,6 +68,12 @@ pub enum Request {
     LoadEnded,
     /// Within a trial whose arms take turns: the pairs so far are enough. Reply: none of its own.
     Enough,
+    /// Listen at this address, for a try whether it is reached, until the next request.
+    /// Reply: `Listens` or `Refused`.
+    Listen {
+        /// Address of this machine.
+        address: IpAddr,
+    },
     /// Undo everything that is still in force and end. Reply: `Bye`.
     Bye,
 }
@@ -160,6 +167,11 @@ pub enum Reply {
         /// where an arm had the trial for itself, or where it does not count.
         results: Vec<TrialResult>,
     },
+    /// Connections are taken, until the next request.
+    Listens {
+        /// Number of the port.
+        port: u16,
+    },
     /// All is undone, and the agent ends.
     Bye,
 }
@@ -180,6 +192,7 @@ impl Reply {
             | Reply::System { .. }
             | Reply::Checked { .. }
             | Reply::Calibrated { .. }
+            | Reply::Listens { .. }
             | Reply::Refused { .. }
             | Reply::Unrestored { .. }
             | Reply::Trial { .. }
@@ -267,14 +280,29 @@ pub enum Part {
     Whole,
     /// The load, on the controller. The services run elsewhere and are reached here.
     Load {
+        /// Address at which the services are reached.
+        address: IpAddr,
         /// Ports at which the services of the load listen.
         services: Vec<Listening>,
     },
     /// All but the load: the arm, the services and the collectors.
-    Beside,
+    Beside {
+        /// Address at which the services listen for the load.
+        address: IpAddr,
+    },
 }
 
-/// A port of a service that takes connections on the loopback address.
+impl Part {
+    /// Address at which the load reaches the services.
+    pub fn address(&self) -> IpAddr {
+        match self {
+            Part::Whole => Ipv4Addr::LOCALHOST.into(),
+            Part::Load { address, .. } | Part::Beside { address } => *address,
+        }
+    }
+}
+
+/// A port of a service that takes connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listening {
     /// `server` for the one of `[workload.server]`.

@@ -122,17 +122,19 @@ pub const PORT: &str = "port";
 pub const FOLDER: &str = "folder";
 /// The name in braces of the container of a service.
 pub const CONTAINER: &str = "container";
+/// The name in braces of the address at which the load reaches the services.
+pub const ADDRESS: &str = "target.address";
 /// The name of the load's folder among those of the services.
 pub const LOAD: &str = "load";
 
 /// All that may stand in braces for `service`, without the braces: `port`, `port.NAME` and
 /// `folder` of its own, and of each service `SERVICE.port`, `SERVICE.port.NAME` and
-/// `SERVICE.folder`; of one in a container also `container`. `service` is `None` for the load, which has a folder and no port.
+/// `SERVICE.folder`; of one in a container also `container`; for all [`ADDRESS`]. `service` is `None` for the load, which has a folder and no port.
 pub fn known_names<'a>(
     services: &'a [Service],
     service: Option<&str>,
 ) -> BTreeMap<String, Named<'a>> {
-    let mut names = BTreeMap::new();
+    let mut names = BTreeMap::from([(ADDRESS.to_owned(), Named::Address)]);
     if service.is_none() {
         names.insert(FOLDER.to_owned(), Named::Folder(LOAD));
     }
@@ -157,9 +159,11 @@ pub fn known_names<'a>(
     names
 }
 
-/// The port or folder that a name in braces stands for.
+/// The address, port or folder that a name in braces stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Named<'a> {
+    /// The address at which the load reaches the services.
+    Address,
     /// The folder of this service.
     Folder(&'a str),
     /// The container of this service.

@@ -3,7 +3,7 @@
 use crate::Placement;
 use crate::arm::Role;
 use crate::service::{Antagonist, OpenLoopParams, Server};
-use crate::stack::{FOLDER, Service};
+use crate::stack::{ADDRESS, FOLDER, PORT, Service};
 use crate::turns::{InPlace, Piloted};
 use crate::units::{format_duration_ns, format_rate};
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,9 @@ pub struct Workload {
     /// The machine that the load runs on.
     #[serde(default, skip_serializing_if = "Place::is_target")]
     pub load_on: Place,
+    /// The way from a load on the controller to its services.
+    #[serde(default, skip_serializing_if = "Way::is_tunnel")]
+    pub load_way: Way,
     /// Lengths of the windows of arms that take turns in one process; `None`: each trial is a
     /// process of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,6 +95,24 @@ pub enum Place {
 impl Place {
     fn is_target(&self) -> bool {
         *self == Place::Target
+    }
+}
+
+/// The way from a load on the controller to services on the target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// A port of the controller that leads to one of the target, by the target's own connection.
+    /// Services listen on the loopback address.
+    #[default]
+    Tunnel,
+    /// The network between the two. Services listen at the address of the target.
+    Network,
+}
+
+impl Way {
+    fn is_tunnel(&self) -> bool {
+        *self == Way::Tunnel
     }
 }
 
@@ -300,16 +321,19 @@ impl Workload {
     }
 
     /// True if its load and its services have folders: there are files for them, or a text of the load names
-    /// its folder.
+    /// its folder or the address of the target.
     pub fn has_folders(&self) -> bool {
         let has_files = !self.files.is_empty() || !self.keep.is_empty();
-        has_files || !self.services.is_empty() || self.names_folder()
+        has_files || !self.services.is_empty() || self.has_own_names()
     }
 
-    fn names_folder(&self) -> bool {
+    /// True if a text of its keys names its folder or the address of the target.
+    fn has_own_names(&self) -> bool {
         let keys = serde_json::Value::from(self.kind.params().clone()).to_string();
-        keys.contains(&format!("{{{FOLDER}}}"))
-            || self.co_runners.iter().any(Workload::names_folder)
+        [FOLDER, ADDRESS]
+            .iter()
+            .any(|name| keys.contains(&format!("{{{name}}}")))
+            || self.co_runners.iter().any(Workload::has_own_names)
     }
 
     /// True if a text of its keys names something of one of these services.
@@ -318,6 +342,20 @@ impl Workload {
         services
             .iter()
             .any(|service| keys.contains(&format!("{{{}.", service.name)))
+    }
+
+    /// True if a text of its keys or files names this port of a service, by its name or as the first one.
+    pub fn names_port(&self, service: &str, port: &str) -> bool {
+        let keys = serde_json::Value::from(self.kind.params().clone()).to_string();
+        let first = self.services.iter().find(|s| s.name == service);
+        let is_first = first.is_some_and(|s| s.ports.first().is_some_and(|first| first == port));
+        let short = is_first.then(|| format!("{{{service}.{PORT}}}"));
+        let names = short
+            .into_iter()
+            .chain([format!("{{{service}.{PORT}.{port}}}")]);
+        let mut texts = self.files.values().chain([&keys]);
+        let names: Vec<String> = names.collect();
+        texts.any(|text| names.iter().any(|name| text.contains(name)))
     }
 
     /// All loads of a trial, this one first, each as a workload that may ask the server and the services.
@@ -393,6 +431,7 @@ impl Workload {
             keep: Vec::new(),
             keep_limit_bytes: None,
             load_on: Place::Target,
+            load_way: Way::Tunnel,
             in_place: None,
             whole_because: None,
             variant: None,

@@ -13,7 +13,7 @@ use load::units::{Duration, Size};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
 use model::stack::FOLDER;
 use model::turns::USUAL_WINDOW_NS;
-use model::{InPlace, Kind, Load, OpenLoopParams, Place, Service, Workload};
+use model::{InPlace, Kind, Load, OpenLoopParams, Place, Service, Way, Workload};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::de::DeValue;
@@ -34,6 +34,7 @@ pub(crate) struct CommonKeys {
     time_limit: Option<Duration>,
     metrics: Option<Vec<String>>,
     load_on: Option<Place>,
+    load_way: Option<Way>,
     in_place: Option<Turning>,
     turn: Option<Duration>,
     washout: Option<Duration>,
@@ -201,6 +202,7 @@ fn workload(
         keep: keys.keep.unwrap_or_default(),
         keep_limit_bytes: keys.keep_limit.map(|size| size.0),
         load_on: keys.load_on.unwrap_or_default(),
+        load_way: keys.load_way.unwrap_or_default(),
         in_place: in_place(keys.in_place, keys.turn, keys.washout)?,
         whole_because: None,
         variant: None,
@@ -307,7 +309,13 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
 fn check_place(workload: &Workload) -> Result<(), PlanError> {
     let name = &workload.name;
     if workload.load_on == Place::Target {
-        return Ok(());
+        return match workload.load_way {
+            Way::Tunnel => Ok(()),
+            Way::Network => Err(PlanError::new(format!(
+                "the load of `{name}` runs on the target, and needs no way to it"
+            ))
+            .with_help("load-on = \"controller\", or leave out load-way")),
+        };
     }
     if !workload.is_served() {
         return Err(PlanError::new(format!(

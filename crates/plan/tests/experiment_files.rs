@@ -173,6 +173,7 @@ fn a_misspelt_word_is_answered_with_the_nearest_wherever_it_stands() {
         (http, "arrivals = \"poison\"", "poisson"),
         (http, "antagonists = \"eech\"", "each"),
         (http, "load-on = \"contoller\"", "controller"),
+        (http, "load-way = \"netwrok\"", "network"),
         (
             http,
             "loads = { find = \"mex\", slo = \"p95 < 1ms\" }",
@@ -543,6 +544,7 @@ fn what_makes_no_service_is_refused() {
         .contains("two")
     );
     assert!(wrong_of("load-cpus = \"1\"", "address = \"127.0.0.1\"").contains("elsewhere"));
+    assert!(wrong_of("load-cpus = \"1\"", "load-way = \"network\"").contains("needs no way"));
     assert!(wrong_of("16B-1KiB", "big").contains("not a size"));
     assert!(wrong_of("threads = 2", "ready = { path = \"/\" }").contains("no `ready`"));
 }

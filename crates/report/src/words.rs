@@ -3,7 +3,7 @@
 use crate::fold::{in_ranges, is_alike};
 use crate::quantity::{
     describe_difference, describe_differences, describe_strength, format_count, format_e_value,
-    format_percent, in_short,
+    format_percent, in_short, with_unit,
 };
 use crate::render::{arms, conclusion, machines};
 use crate::table::across::Sequential;
@@ -568,9 +568,31 @@ pub fn machine_line(table: &Table) -> String {
         hypervisor => format!(" under {hypervisor}"),
     };
     format!(
-        "Linux {}, {} CPUs ({}){virtualized}, target {}",
-        system.kernel_release, system.cpus, system.cpu_model, table.experiment.target
+        "Linux {}, {} CPUs ({}){virtualized}, target {}{}",
+        system.kernel_release,
+        system.cpus,
+        system.cpu_model,
+        table.experiment.target,
+        way_of_load(table)
     )
+}
+
+/// The way of loads on the controller to the target, with its length where it was measured.
+fn way_of_load(table: &Table) -> String {
+    let Some(way) = table.system.facts.get("load.way") else {
+        return String::new();
+    };
+    let rows = table.cells.iter().flat_map(|cell| &cell.metrics);
+    let mut measured = rows.filter(|row| row.metric == "network_round_trip");
+    let round_trip = measured.find_map(|row| {
+        let summary = row.arms.iter().flatten().next()?;
+        Some(format!(
+            " (round trip {})",
+            with_unit(summary.median, &row.unit)
+        ))
+    });
+    let round_trip = round_trip.unwrap_or_default();
+    format!("; load on the controller, {way}{round_trip}")
 }
 
 #[cfg(test)]

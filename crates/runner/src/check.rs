@@ -2,6 +2,7 @@
 
 use crate::RunError;
 use crate::connection::{Connection, check_request};
+use crate::network;
 use crate::trial::{News, TrialEnd, UnderWay};
 use doors::started::Agreed;
 use machines::{Boot, Target};
@@ -60,7 +61,11 @@ pub fn check_experiment(
                 true => only_arms_of(experiment, &running(experiment, connection)?),
                 false => only_arms_of(experiment, &boot),
             };
-            let seen = connection.find_problems(&experiment, side)?;
+            let mut seen = connection.find_problems(&experiment, side)?;
+            if side == Side::Target {
+                seen.problems
+                    .extend(network::find_obstacle(&experiment, connection)?);
+            }
             Ok((experiment, seen))
         };
         let foreseen = [check_request(&only_arms_of(experiment, &boot), side)];

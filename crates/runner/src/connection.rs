@@ -8,6 +8,7 @@ use model::{
     Build, Calibration, Experiment, Fact, Load, Measurement, PROTOCOL_VERSION, Problem, Reply,
     Request, Side, System, Workload,
 };
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -220,6 +221,19 @@ impl Connection {
 
     pub(crate) fn forward_ports(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
         self.session.forward_ports(ports)
+    }
+
+    pub(crate) fn network_address(&self) -> Result<IpAddr, TargetError> {
+        self.session.network_address()
+    }
+
+    /// A port at which the agent listens until the next request; the inner error says why it does not.
+    pub(crate) fn listen_at(&mut self, address: IpAddr) -> Result<Result<u16, String>, RunError> {
+        match self.ask(&Request::Listen { address })? {
+            Reply::Listens { port } => Ok(Ok(port)),
+            Reply::Refused { why } => Ok(Err(why)),
+            other => Err(out_of_turn(&other)),
+        }
     }
 
     pub fn read_console(&mut self) -> Option<String> {

@@ -2,12 +2,15 @@
 //! each side. What one says about its window the other is told.
 
 use crate::connection::{Connection, LOOK, Patience, out_of_turn};
+use crate::network;
 use crate::trial::{Cut, Ended, UnderWay, make_request, only_result};
 use machines::TargetError;
 use model::{
     Arm, Happened, Listening, Measurement, Observe, Part, RareEvent, Reply, Request, TrialResult,
-    TrialSpec, TrialState, Warning, When,
+    TrialSpec, TrialState, Warning, When, Workload,
 };
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 /// The two agents of a trial.
@@ -22,8 +25,12 @@ pub(crate) struct Apart<'a, 'b> {
 impl Apart<'_, '_> {
     /// The result of both parts as one.
     pub fn run_both(&mut self, spec: TrialSpec) -> Ended {
+        let address = match network::goes_over_network(&spec.workload) {
+            true => self.target.network_address()?,
+            false => Ipv4Addr::LOCALHOST.into(),
+        };
         let beside = TrialSpec {
-            part: Part::Beside,
+            part: Part::Beside { address },
             ..spec.clone()
         };
         self.target.send_request(&make_request(beside))?;
@@ -35,9 +42,13 @@ impl Apart<'_, '_> {
             Reply::Trial { results } => return only_result(results),
             other => return Err(out_of_turn(&other).into()),
         };
-        let services = self.forwarded(services)?;
+        let (services, round_trip) = match network::goes_over_network(&spec.workload) {
+            true => self.reached(&spec.workload, address, services)?,
+            false => (self.forwarded(services)?, None),
+        };
+        let part = Part::Load { address, services };
         self.controller
-            .send_request(&make_request(of_load(spec, services)))?;
+            .send_request(&make_request(of_load(spec, part)))?;
         // Whatever ends this leaves the load running, unless it is the load itself.
         self.load_is_left = true;
         let load = match self.until_load_ended(of_target)? {
@@ -47,7 +58,25 @@ impl Apart<'_, '_> {
         self.load_is_left = false;
         self.target.send_request(&Request::LoadEnded)?;
         let beside = self.trial.receive_result(self.target)?;
-        Ok(Box::new(joined(*beside, *load)))
+        let mut result = joined(*beside, *load);
+        let round_trip = round_trip.filter(|_| result.state == TrialState::Ok);
+        result.metrics.extend(round_trip);
+        Ok(Box::new(result))
+    }
+
+    /// The services as they are, with the time of the way to them.
+    fn reached(
+        &mut self,
+        workload: &Workload,
+        address: IpAddr,
+        services: Vec<Listening>,
+    ) -> Result<(Vec<Listening>, Option<Measurement>), Cut> {
+        match network::reach_services(workload, address, &services) {
+            Ok(round_trip) => Ok((services, round_trip)),
+            // No other try changes where a service listens.
+            Err((ErrorKind::ConnectionRefused, problem)) => Err(TargetError::Unmet(problem).into()),
+            Err((_, problem)) => Err(Cut::Lost(problem.what)),
+        }
     }
 
     fn forwarded(&mut self, mut services: Vec<Listening>) -> Result<Vec<Listening>, Cut> {
@@ -99,9 +128,9 @@ impl Apart<'_, '_> {
 
 /// The part of the controller: its load carries the arm's handicap, and nothing else of the
 /// arm is for this machine. The collectors are the target's.
-fn of_load(spec: TrialSpec, services: Vec<Listening>) -> TrialSpec {
+fn of_load(spec: TrialSpec, part: Part) -> TrialSpec {
     TrialSpec {
-        part: Part::Load { services },
+        part,
         stays: false,
         arm: Arm {
             handicap_percent: spec.arm.handicap_percent,

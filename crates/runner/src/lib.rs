@@ -9,6 +9,7 @@ mod connection;
 mod controller_load;
 mod death;
 mod gaps;
+mod network;
 mod pool;
 mod run;
 mod same_machine;

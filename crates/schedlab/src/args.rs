@@ -217,9 +217,9 @@ pub enum Command {
         /// Requests and responses of `rr`, with a thread for each pair
         #[arg(long)]
         pairs: bool,
-        /// On the loopback address; 0: any free one
-        #[arg(long, default_value_t = 0)]
-        port: u16,
+        /// Where it listens; port 0: any free one
+        #[arg(long, default_value = "127.0.0.1:0")]
+        at: std::net::SocketAddr,
     },
     /// A worker of a native load, started by the load
     #[command(hide = true)]

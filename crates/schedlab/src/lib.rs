@@ -179,9 +179,9 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Guard => commands::inner_roles::guard(),
         Command::Load => commands::inner_roles::load(),
         Command::Serve {
-            pairs: true, port, ..
-        } => commands::inner_roles::serve_pairs(*port),
-        Command::Serve { threads, port, .. } => commands::inner_roles::serve(*threads, *port),
+            pairs: true, at, ..
+        } => commands::inner_roles::serve_pairs(*at),
+        Command::Serve { threads, at, .. } => commands::inner_roles::serve(*threads, *at),
         Command::Worker => commands::inner_roles::worker(),
         Command::Provoke { name } => commands::inner_roles::provoke(name),
         Command::Burn { company } => commands::inner_roles::burn(company),

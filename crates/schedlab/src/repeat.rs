@@ -13,7 +13,7 @@ use model::printable::one_line;
 use model::stack::Container;
 use model::{
     Antagonist, Arm, Calibration, Kind, Piloted, Placement, Ready, Server, Service, TargetSpec,
-    Workload, format_duration_ns, format_rate,
+    Way, Workload, format_duration_ns, format_rate,
 };
 use plan::PlanError;
 use results::Held;
@@ -160,6 +160,10 @@ impl Shown {
         let kind = format!("{} at {}", workload.kind.name(), loads.join(", "));
         self.entry(1, &format!("workload {}", workload.name), &kind);
         self.load(workload, 2);
+        if workload.load_way == Way::Network {
+            let text = "listens beyond loopback, at the address of the target, and the load asks over the network";
+            self.entry(2, "server and {target.address}", text);
+        }
         for co_runner in &workload.co_runners {
             let loads: Vec<String> = co_runner.loads.iter().map(ToString::to_string).collect();
             let kind = format!("{} at {}", co_runner.kind.name(), loads.join(", "));
@@ -315,6 +319,8 @@ mod tests {
             prepare = ["make", "clean"]
             [[workload]]
             kind = "http"
+            load-on = "controller"
+            load-way = "network"
             [workload.server]
             kind = "command"
             command = ["serve", "{port}"]
@@ -338,6 +344,7 @@ mod tests {
             "before each trial: make clean",
             "runs: sh -c 'make; reboot'",
             "in: /srv",
+            "listens beyond loopback",
             "server: serve '{port}', ready at /up",
             "beside it, batch: burn it",
             "beside it, spinner: spinner",

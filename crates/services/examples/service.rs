@@ -15,7 +15,11 @@ fn main() -> ExitCode {
         eprintln!("usage: service PORT THREADS");
         return ExitCode::FAILURE;
     };
-    match services::serve_main(u32::from(threads), port, std::io::stdout()) {
+    match services::serve_main(
+        u32::from(threads),
+        ([127, 0, 0, 1], port).into(),
+        std::io::stdout(),
+    ) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{why}");

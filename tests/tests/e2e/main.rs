@@ -45,6 +45,7 @@ mod merge;
 mod microquanta;
 mod mix;
 mod native;
+mod network;
 mod nightly;
 mod outcomes;
 mod overhead;

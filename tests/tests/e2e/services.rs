@@ -159,7 +159,7 @@ fn a_command_is_a_server_when_it_says_so_itself() {
     let _turn = with_lock_of_runs();
     let bench = Bench::default();
     let server = format!(
-        "kind = \"command\"\ncommand = [{:?}, \"serve\", \"--port\", \"{{port}}\"]\n\
+        "kind = \"command\"\ncommand = [{:?}, \"serve\", \"--at\", \"{{target.address}}:{{port}}\"]\n\
          ready = {{ path = \"/\", status = 200 }}",
         tests::schedlab()
     );
@@ -396,7 +396,7 @@ fn a_server_that_keeps_answering_with_another_status_is_tried_once() {
     let _turn = beside_others();
     let server = |ready: &str| {
         http(&format!(
-            "kind = \"command\"\ncommand = [{:?}, \"serve\", \"--port\", \"{{port}}\"]\n\
+            "kind = \"command\"\ncommand = [{:?}, \"serve\", \"--at\", \"{{target.address}}:{{port}}\"]\n\
              ready = {{ path = \"/up\", {ready} }}\nready-limit = \"500ms\"",
             tests::schedlab()
         ))

@@ -177,7 +177,7 @@ fn no_address(program: &dyn load::roles::ServerProgram) -> Option<(String, &'sta
         let remedy = "run as root, or in a guest (`--vm`)";
         return OwnNetwork::find_obstacle().map(|what| (what, remedy));
     }
-    let what = server::address(program).err()?;
+    let what = server::address(program, std::net::Ipv4Addr::LOCALHOST.into()).err()?;
     Some((what, "end what listens there, or leave out `port`"))
 }
 

@@ -117,7 +117,7 @@ impl Roles {
                 // The load and the antagonists are started in it, too.
                 self.network = Some(OwnNetwork::enter().map_err(Stop::Failed)?);
             }
-            let address = server::address(&*program).map_err(Stop::Failed)?;
+            let address = server::address(&*program, self.layout.ip()).map_err(Stop::Failed)?;
             let launch = program.launch(address, workload.client.as_ref());
             let name = SERVER.to_owned();
             self.run(Role::Server, name, &launch, &server.placement, &mut ground)?;
@@ -129,7 +129,7 @@ impl Roles {
             };
             let ready = program.readiness();
             self.wait_until(&wait, ground.interrupt, |_, left| {
-                Ok(server::probe(&ready, address, left))
+                Ok(server::probe(&ready, server::find_answering(address), left))
             })?;
             self.server = Some(address);
         }

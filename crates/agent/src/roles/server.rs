@@ -1,11 +1,11 @@
 //! Address of the server, and the check by which it is ready.
 //!
-//! Every server listens on the IPv4 loopback address only, on a port that was free a moment
-//! ago unless its program names one.
+//! Every server listens on the IPv4 loopback address only, or at the address that the experiment asks
+//! for, on a port that was free a moment ago unless its program names one.
 
 use load::roles::{Readiness, ServerProgram};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 /// A listening socket takes a connection at once, also while its program is busy.
@@ -15,10 +15,10 @@ const CONNECT_LIMIT: Duration = Duration::from_millis(500);
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Address on which the server shall listen. An error if the port that it names is taken.
-pub fn address(server: &dyn ServerProgram) -> Result<SocketAddr, String> {
+pub fn address(server: &dyn ServerProgram, at: IpAddr) -> Result<SocketAddr, String> {
     let wanted = server.port().unwrap_or(0);
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, wanted))
-        .map_err(|e| format!("port {wanted} of the server cannot be listened on: {e}"))?;
+    let listener = TcpListener::bind((at, wanted))
+        .map_err(|e| format!("port {wanted} of the server cannot be listened on at {at}: {e}"))?;
     listener
         .local_addr()
         .map_err(|e| format!("choose a port for the server: {e}"))
@@ -44,6 +44,17 @@ pub fn probe(ready: &Readiness, address: SocketAddr, left: Duration) -> Result<(
     match ready {
         Readiness::Http { path, status } => check_answer(address, path, *status, left),
         Readiness::Tcp => Ok(connect_to(address).map(drop)?),
+    }
+}
+
+/// The address, or the loopback one in its place where only that takes connections: services that no load asks
+/// need not be reached from elsewhere.
+pub fn find_answering(address: SocketAddr) -> SocketAddr {
+    let at_home = SocketAddr::from((Ipv4Addr::LOCALHOST, address.port()));
+    let is_only_there = || connect_to(address).is_err() && connect_to(at_home).is_ok();
+    match address.ip() != at_home.ip() && is_only_there() {
+        true => at_home,
+        false => address,
     }
 }
 
@@ -113,9 +124,10 @@ mod tests {
         };
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
-        let error = address(&command(Some(port))).unwrap_err();
+        let at = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let error = address(&command(Some(port)), at).unwrap_err();
         assert!(error.contains(&format!("port {port}")), "{error}");
-        assert_ne!(address(&command(None)).unwrap().port(), 0);
+        assert_ne!(address(&command(None), at).unwrap().port(), 0);
     }
 
     fn answering(answer: &'static [u8]) -> SocketAddr {

@@ -19,12 +19,13 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The directory below that of the journal with the folders of services.
 pub const FOLDERS: &str = "folders";
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The time between two looks at a service that is not ready.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The time that a program of the trial may take to say how it goes on.
@@ -34,6 +35,8 @@ const STEP: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Layout {
     folder: PathBuf,
+    /// Where the load reaches them; `None`: on the loopback address.
+    at: Option<IpAddr>,
     ports: BTreeMap<(String, String), u16>,
 }
 
@@ -47,7 +50,12 @@ pub struct Farewell {
 impl Layout {
     /// Chooses ports that are free, and makes the folders with their files. The journal
     /// removes them.
-    fn new(services: &[Service], folder: PathBuf, journal: &mut Journal) -> Result<Self, Stop> {
+    fn new(
+        services: &[Service],
+        folder: PathBuf,
+        at: Option<IpAddr>,
+        journal: &mut Journal,
+    ) -> Result<Self, Stop> {
         let undo = Undo::RemoveFolder {
             path: folder.clone(),
         };
@@ -55,8 +63,10 @@ impl Layout {
             .record(undo)
             .map_err(|e| Stop::Failed(e.to_string()))?;
         let layout = Layout {
-            ports: free_ports(services).map_err(|e| failed("choose free ports", &e))?,
+            ports: free_ports(services, at.unwrap_or(LOCALHOST))
+                .map_err(|e| failed("choose free ports", &e))?,
             folder,
+            at,
         };
         let of_load = written::make_directory(&layout.folder_of(LOAD));
         of_load.map_err(|e| failed("make the folder of the load", &e))?;
@@ -92,6 +102,7 @@ impl Layout {
     ) -> String {
         let names = known_names(services, service.map(|s| s.name.as_str()));
         fill_placeholders(text, |name| match *names.get(name)? {
+            Named::Address => Some(self.ip().to_string()),
             Named::Folder(of) => Some(self.folder_of(of).display().to_string()),
             Named::Container(of) => Some(self.container_of(of)),
             Named::Port(of, port) => Some(self.address(of, port)?.port().to_string()),
@@ -100,7 +111,12 @@ impl Layout {
 
     pub(super) fn address(&self, service: &str, port: &str) -> Option<SocketAddr> {
         let port = self.ports.get(&(service.to_owned(), port.to_owned()))?;
-        Some((Ipv4Addr::LOCALHOST, *port).into())
+        Some((self.ip(), *port).into())
+    }
+
+    /// The address at which the load reaches the services.
+    pub(super) fn ip(&self) -> IpAddr {
+        self.at.unwrap_or(LOCALHOST)
     }
 
     /// The address of the main port.
@@ -180,12 +196,12 @@ fn failed(what: &str, error: &io::Error) -> Stop {
 }
 
 /// All are held until the last is chosen, so that no two are the same.
-fn free_ports(services: &[Service]) -> io::Result<BTreeMap<(String, String), u16>> {
+fn free_ports(services: &[Service], at: IpAddr) -> io::Result<BTreeMap<(String, String), u16>> {
     let mut held = Vec::new();
     let mut ports = BTreeMap::new();
     for service in services {
         for port in &service.ports {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            let listener = TcpListener::bind((at, 0))?;
             let number = listener.local_addr()?.port();
             ports.insert((service.name.clone(), port.clone()), number);
             held.push(listener);
@@ -236,6 +252,11 @@ pub fn programs(service: &Service) -> Vec<&str> {
 }
 
 impl Roles {
+    /// The load reaches what is started from now on at this address.
+    pub fn listen_at(&mut self, address: IpAddr) {
+        self.layout.at = Some(address);
+    }
+
     /// Lays out all services, before the first of them starts.
     pub fn lay_out(
         &mut self,
@@ -243,7 +264,7 @@ impl Roles {
         folder: &Path,
         journal: &mut Journal,
     ) -> Result<(), Stop> {
-        self.layout = Layout::new(services, folder.to_owned(), journal)?;
+        self.layout = Layout::new(services, folder.to_owned(), self.layout.at, journal)?;
         Ok(())
     }
 
@@ -308,11 +329,12 @@ impl Roles {
         left: Duration,
         ground: &mut Ground,
     ) -> Result<Result<(), NotReady>, Stop> {
-        let main = self.layout.address_of(service);
+        let main = self.layout.address_of(service).map(server::find_answering);
         match &service.ready {
             Ready::Ports => {
                 let of = |port: &String| self.layout.address(&service.name, port);
-                let mut addresses = service.ports.iter().filter_map(of);
+                let addresses = service.ports.iter().filter_map(of);
+                let mut addresses = addresses.map(server::find_answering);
                 let connects = addresses.try_for_each(|at| server::connect_to(at).map(drop));
                 Ok(connects.map_err(NotReady::from))
             }
@@ -443,13 +465,13 @@ impl Roles {
         listening
     }
 
-    /// Another agent runs them; they are reached at these ports of this machine.
+    /// Another agent runs them; they are reached at these ports.
     pub fn run_elsewhere(&mut self, listening: &[Listening]) {
-        let at = |number| SocketAddr::from((Ipv4Addr::LOCALHOST, number));
+        let ip = self.layout.ip();
         let key = |l: &Listening| (l.service.clone(), l.port.clone());
         self.layout.ports = listening.iter().map(|l| (key(l), l.number)).collect();
         let asked = listening.iter().find(|l| l.is_asked);
-        self.server = asked.map(|l| at(l.number));
+        self.server = asked.map(|l| (ip, l.number).into());
     }
 
     /// Writes the files of the load, which may name the ports and folders of the services.
@@ -523,7 +545,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(state.path()).unwrap();
         let folder = state.path().join(FOLDERS);
-        let layout = Layout::new(&services, folder.clone(), &mut journal).unwrap();
+        let layout = Layout::new(&services, folder.clone(), None, &mut journal).unwrap();
         let ports: std::collections::BTreeSet<u16> = layout.ports.values().copied().collect();
         assert_eq!(ports.len(), 3);
         let port = |name: &str| layout.ports[&("broker".to_owned(), name.to_owned())];

@@ -5,7 +5,7 @@ use super::hello::{Hello, buffer};
 use load::sys;
 use services::serve::LISTENING;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread::Builder;
 
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
@@ -15,9 +15,8 @@ const STACK_BYTES: usize = 256 * 1024;
 
 /// Serves pairs until the process is killed. Port 0: any free one. The first line on `stdout`
 /// is [`LISTENING`] and the address.
-pub fn serve_pairs_main(port: u16, mut stdout: impl Write) -> Result<(), String> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-        .map_err(|e| format!("listen on port {port}: {e}"))?;
+pub fn serve_pairs_main(at: SocketAddr, mut stdout: impl Write) -> Result<(), String> {
+    let listener = TcpListener::bind(at).map_err(|e| format!("listen at {at}: {e}"))?;
     listener
         .local_addr()
         .and_then(|address| writeln!(stdout, "{LISTENING}{address}"))

@@ -2,11 +2,10 @@
 
 use super::NAME;
 use super::spec::ExecSpec;
-use crate::TargetError;
-use crate::far::{Failure, Forwarding, Line, Sudo, quote_words};
+use crate::far::{Failure, Line, Sudo, quote_words};
 use doors::started::{Agreed, named_command};
-use model::Problem;
 use model::printable::last_lines;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -121,12 +120,13 @@ impl Line for ExecSpec {
         self.way_in_words()
     }
 
-    fn forward_ports(&self, _ports: &[u16]) -> Result<Forwarding, TargetError> {
-        Err(TargetError::Unmet(Problem {
-            object: "load-on = \"controller\"".to_owned(),
-            what: "no ports are forwarded from a place that a command leads to".to_owned(),
-            remedy: "leave it out".to_owned(),
-        }))
+    fn can_forward(&self) -> bool {
+        false
+    }
+
+    // A variable of sshd(8) may come from where the command was started.
+    fn network_address(&self, _seen: Option<IpAddr>) -> Option<IpAddr> {
+        self.address
     }
 
     fn facts(&self) -> Vec<(String, String)> {
@@ -137,6 +137,7 @@ impl Line for ExecSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TargetError;
 
     fn words(command: &Command) -> Vec<String> {
         let program = std::iter::once(command.get_program());

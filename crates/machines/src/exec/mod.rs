@@ -40,7 +40,7 @@ const CAN: Can = Can {
     kernels: false,
     reboots: false,
     cpus: None,
-    apart: false,
+    apart: true,
     here: false,
     programs_of_here: false,
     is_guest: false,

@@ -3,10 +3,11 @@
 use super::NAME;
 use super::presets::{PRESETS, Preset};
 use crate::def::{PROGRAM, START};
-use crate::far::{Sudo, quote_words};
+use crate::far::{Sudo, check_address, quote_words};
 use jiff::SignedDuration;
 use model::{Invalid, KeyDef, TargetSpec};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,6 +40,9 @@ pub struct ExecSpec {
     /// Does the command hand its words to a shell, as one text?
     #[serde(default, skip_serializing_if = "is_false")]
     pub shell: bool,
+    /// Address of the place in the network of this machine, for loads that are to go over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
     /// Directory of agents in the place; `None`: the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<String>,
@@ -103,6 +107,12 @@ pub const KEYS: &[KeyDef] = &[
         "`true` or `false`",
         "`false`",
         "The command hands its words to a shell in there, as one text, as ssh(1) does.",
+    ),
+    KeyDef::new(
+        "address",
+        "IP address",
+        "",
+        "Address of the place in the network of this machine, for `load-way = \"network\"`.",
     ),
     KeyDef::new(
         "cache",
@@ -171,6 +181,7 @@ impl ExecSpec {
             return Err(Invalid::new("cache", "the directory must begin with `/`")
                 .with_remedy("cache = \"/tmp/schedlab\""));
         }
+        check_address(self.address)?;
         match self.reconnect.is_some_and(|time| time.is_negative()) {
             true => Err(Invalid::new("reconnect", "a time is not negative")),
             false => Ok(()),
@@ -239,7 +250,13 @@ impl ExecSpec {
         };
         let agent = self.agent.as_ref();
         let agent = agent.map(|path| (PROGRAM, path.display().to_string()));
-        std::iter::once((way, words)).chain(agent).collect()
+        let address = self
+            .address
+            .map(|address| ("at the address", address.to_string()));
+        std::iter::once((way, words))
+            .chain(address)
+            .chain(agent)
+            .collect()
     }
 }
 
@@ -301,6 +318,11 @@ mod tests {
             ),
             ("{adb = \"a b\"}", "adb", "no name of a device"),
             ("{podman = \"a\", shell = true}", "shell", "of a `command`"),
+            (
+                "{podman = \"a\", address = \"0.0.0.0\"}",
+                "address",
+                "of no machine",
+            ),
             ("{podman = \"a\", cache = \"c\"}", "cache", "begin with `/`"),
             (
                 "{podman = \"a\", reconnect = \"-5s\"}",

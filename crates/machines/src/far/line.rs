@@ -8,6 +8,7 @@ use model::Problem;
 use model::printable::last_lines;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::sync::atomic::AtomicBool;
@@ -129,7 +130,21 @@ pub trait Line: Debug + Send + Sync {
     fn trial_command(&self) -> String;
 
     /// Makes ports there reachable here.
-    fn forward_ports(&self, ports: &[u16]) -> Result<Forwarding, TargetError>;
+    fn forward_ports(&self, _ports: &[u16]) -> Result<Forwarding, TargetError> {
+        let what = "no ports are forwarded from it".to_owned();
+        Err(TargetError::Unmet(self.problem(what, "leave out load-on")))
+    }
+
+    /// False where no ports there can be made reachable here.
+    fn can_forward(&self) -> bool {
+        true
+    }
+
+    /// Address of the machine in the network of this one, where it is known. `seen` is the one at which sshd(8) took
+    /// the connection, or what a shell there has from elsewhere.
+    fn network_address(&self, _seen: Option<IpAddr>) -> Option<IpAddr> {
+        None
+    }
 
     /// Facts for `system.json`.
     fn facts(&self) -> Vec<(String, String)>;

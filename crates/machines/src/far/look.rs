@@ -1,6 +1,7 @@
 //! A first look at the far machine: what its own shell says of it.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Read by `sh -s`, so that it reaches any login shell as it is. The directory is the cache of
 /// schedlab there.
@@ -17,6 +18,8 @@ say boot "$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"
 umask 077
 cache=${SCHEDLAB_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/schedlab}
 say cache "$cache"
+set -- $SSH_CONNECTION
+say address "$3"
 mkdir -p "$cache" 2>/dev/null
 [ -w "$cache" ] && say writable yes
 set -- $(df -Pk "$cache" 2>/dev/null | tail -n 1)
@@ -55,6 +58,8 @@ pub(super) struct Look {
     /// Name of its boot, another one after each.
     pub boot: String,
     pub is_root: bool,
+    /// Address at which sshd(8) took the connection.
+    pub address: Option<IpAddr>,
     /// The directory of agents.
     pub cache: String,
     pub is_writable: bool,
@@ -95,6 +100,7 @@ impl Look {
             hostname: text("hostname").unwrap_or_default(),
             boot: text("boot").unwrap_or_default(),
             is_root: named.get("uid") == Some(&"0"),
+            address: named.get("address").and_then(|text| text.parse().ok()),
             cache: text("cache")?,
             is_writable: named.contains_key("writable"),
             free_kib: named.get("free_kib").and_then(|kib| kib.parse().ok()),
@@ -137,11 +143,15 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         std::fs::write(cache.path().join("agent-abc"), "abc").unwrap();
         let directory = cache.path().display().to_string();
-        let said = looked(&[("SCHEDLAB_CACHE_DIR", &directory)]);
+        let said = looked(&[
+            ("SCHEDLAB_CACHE_DIR", &directory),
+            ("SSH_CONNECTION", "10.0.0.1 50000 fe80::1 22"),
+        ]);
         let look = Look::parse(&format!("Welcome!\n{said}bye\n"), 0).unwrap();
         let uname = rustix::system::uname();
         assert_eq!(look.release, uname.release().to_string_lossy());
         assert_eq!(look.machine, uname.machine().to_string_lossy());
+        assert_eq!(look.address, "fe80::1".parse().ok());
         assert_eq!((look.cache, look.is_writable), (directory, true));
         assert!(look.agent.unwrap().starts_with("ba7816bf"));
         assert!(look.free_kib.is_some() && look.ahead_s > 1_700_000_000);

@@ -15,9 +15,10 @@ pub(crate) use words::quote_words;
 use crate::{Boot, Can, Host, Looked, Session, Target, TargetError};
 use agent_file::AgentFile;
 use look::Look;
-use model::{Arm, Experiment, Fact, Problem, Severity, Warning};
+use model::{Arm, Experiment, Fact, Invalid, Place, Problem, Severity, Warning, Way};
 use session::FarSession;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -183,7 +184,8 @@ impl FarTarget {
             Fact::new("kernel", look.release.clone()).with_wanted(first.release.clone()),
             Fact::new("machine", look.hostname.clone()).with_wanted(first.hostname.clone()),
         ];
-        let session = FarSession::start(command, &self.line, facts, &self.interrupted)?;
+        let address = self.line.network_address(look.address);
+        let session = FarSession::start(command, &self.line, facts, address, &self.interrupted)?;
         self.first.get_or_insert(look);
         Ok(session)
     }
@@ -253,6 +255,11 @@ impl Target for FarTarget {
     }
 
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem> {
+        if !self.line.can_forward()
+            && let Some(problem) = find_forwarded(experiment)
+        {
+            return vec![problem];
+        }
         self.changes = experiment
             .arms
             .iter()
@@ -326,6 +333,33 @@ impl Target for FarTarget {
 
     fn facts(&self) -> BTreeMap<String, String> {
         self.line.facts().into_iter().collect()
+    }
+}
+
+/// The problem of the first workload whose load needs forwarded ports, where a target has none.
+fn find_forwarded(experiment: &Experiment) -> Option<Problem> {
+    let mut workloads = experiment.workloads.iter();
+    let forwarded = workloads.find(|workload| {
+        workload.load_on == Place::Controller && workload.load_way == Way::Tunnel
+    })?;
+    Some(Problem {
+        object: format!("workload {}", forwarded.name),
+        what: "load-on = \"controller\": no ports are forwarded from a place that a command leads to"
+            .to_owned(),
+        remedy: "load-way = \"network\", with the address of the place in [target], or leave out load-on"
+            .to_owned(),
+    })
+}
+
+/// Refuses an address at which nobody is reached.
+pub(crate) fn check_address(address: Option<IpAddr>) -> Result<(), Invalid> {
+    match address.is_some_and(|address| address.is_unspecified() || address.is_multicast()) {
+        true => Err(
+            Invalid::new("address", "it is the address of no machine").with_remedy(
+                "address = \"10.0.0.7\": that of the target in the network of this machine",
+            ),
+        ),
+        false => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@ use super::line::{Failure, Forwarding, Line};
 use crate::child::ChildSession;
 use crate::{Session, TargetError};
 use model::{Fact, PROTOCOL_VERSION, Reply, Request};
+use std::net::IpAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,7 @@ pub(super) struct FarSession {
     line: Arc<dyn Line>,
     facts: Vec<Fact>,
     forwarding: Option<Forwarding>,
+    address: Option<IpAddr>,
 }
 
 impl FarSession {
@@ -30,6 +32,7 @@ impl FarSession {
         command: Command,
         line: &Arc<dyn Line>,
         facts: Vec<Fact>,
+        address: Option<IpAddr>,
         interrupted: &AtomicBool,
     ) -> Result<Self, Failure> {
         let agent = ChildSession::spawn_with_signs_of_life(command).map_err(Failure::Final)?;
@@ -38,6 +41,7 @@ impl FarSession {
             line: Arc::clone(line),
             facts,
             forwarding: None,
+            address,
         };
         let protocol = PROTOCOL_VERSION;
         let greeted = session.agent.send_request(&Request::Hello { protocol });
@@ -112,6 +116,15 @@ impl Session for FarSession {
 
     fn machine_facts(&mut self) -> Vec<Fact> {
         self.facts.clone()
+    }
+
+    fn network_address(&self) -> Result<IpAddr, TargetError> {
+        let unknown = || {
+            let what = "its address in the network of this machine is not known".to_owned();
+            self.line
+                .problem(what, "name it: [target] address = \"10.0.0.7\"")
+        };
+        self.address.ok_or_else(|| TargetError::Unmet(unknown()))
     }
 
     fn forward_ports(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {

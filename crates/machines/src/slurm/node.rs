@@ -4,9 +4,8 @@ use super::NAME;
 use super::job::{self, Job};
 use super::spec::SlurmSpec;
 use crate::TargetError;
-use crate::far::{Failure, Forwarding, Line, Sudo};
+use crate::far::{Failure, Line, Sudo};
 use doors::started::tool_command;
-use model::Problem;
 use model::printable::last_lines;
 use std::path::PathBuf;
 use std::process::Command;
@@ -122,14 +121,6 @@ impl Line for Node {
 
     fn trial_command(&self) -> String {
         format!("srun --jobid={} --overlap -w {}", self.job.id(), self.name)
-    }
-
-    fn forward_ports(&self, _ports: &[u16]) -> Result<Forwarding, TargetError> {
-        Err(TargetError::Unmet(Problem {
-            object: "load-on = \"controller\"".to_owned(),
-            what: "no ports are forwarded from nodes of Slurm".to_owned(),
-            remedy: "leave it out".to_owned(),
-        }))
     }
 
     fn facts(&self) -> Vec<(String, String)> {

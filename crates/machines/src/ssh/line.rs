@@ -9,7 +9,7 @@ use doors::read::{line_within, start_of};
 use doors::started::tool_command;
 use model::printable::last_lines;
 use std::io::BufReader;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -158,6 +158,10 @@ impl Line for SshSpec {
         Err(not_forwarded(self.no_connection(&said)))
     }
 
+    fn network_address(&self, seen: Option<IpAddr>) -> Option<IpAddr> {
+        self.address.or(seen)
+    }
+
     fn facts(&self) -> Vec<(String, String)> {
         vec![("ssh.host".to_owned(), self.host.clone())]
     }
@@ -192,6 +196,7 @@ mod tests {
         SshSpec {
             host: "kim@lab3".to_owned(),
             port: Some(2222),
+            address: None,
             identity: None,
             config: None,
             agent: None,

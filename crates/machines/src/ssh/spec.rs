@@ -3,11 +3,12 @@
 use super::NAME;
 use crate::By;
 use crate::def::{CONFIGURATION_OF_SSH, PROGRAM};
-use crate::far::Sudo;
+use crate::far::{Sudo, check_address};
 use crate::reboots::{self, REBOOTS, RESET};
 use jiff::SignedDuration;
 use model::{Invalid, KeyDef, Reset, TargetSpec};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ pub struct SshSpec {
     /// Port of its sshd; `None` as ssh(1) has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    /// Address of the machine in the network of this machine, for loads that are to go over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
     /// File of the private key; `None` as ssh(1) has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<PathBuf>,
@@ -60,6 +64,12 @@ pub const KEYS: &[KeyDef] = &[
         "The machine, as ssh(1) is told it: `user@machine`, or a `Host` of its configuration.",
     ),
     KeyDef::new("port", "number", "as ssh(1) has it", "Port of its sshd."),
+    KeyDef::new(
+        "address",
+        "IP address",
+        "the one at which its sshd took the connection",
+        "Address of the machine in the network of this one, for `load-way = \"network\"`.",
+    ),
     KeyDef::new(
         "identity",
         "path",
@@ -127,6 +137,7 @@ impl SshSpec {
                 return Err(Invalid::new(key, "a time is not negative"));
             }
         }
+        check_address(self.address)?;
         reboots::check(self.reboots.is_some(), self.reset)
     }
 
@@ -148,6 +159,10 @@ impl SshSpec {
         let port = self.port.map(|port| format!(", port {port}"));
         let file = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let more = [
+            (
+                "at the address",
+                self.address.map(|address| address.to_string()),
+            ),
             ("with the key", file(&self.identity)),
             (CONFIGURATION_OF_SSH, file(&self.config)),
             (PROGRAM, file(&self.agent)),

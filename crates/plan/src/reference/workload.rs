@@ -64,6 +64,13 @@ pub(super) const WORKLOAD: TableDef = TableDef {
             "Machine that the load runs on. On the controller it takes no CPU of a guest.",
         ),
         KeyDef::new(
+            "load-way",
+            "`tunnel` or `network`",
+            "`tunnel`",
+            "Way from a load on the controller to the services: forwarded ports, or the network between \
+             the two. With `network` the server listens at the address of the target, beyond loopback.",
+        ),
+        KeyDef::new(
             "in-place",
             "`auto`, `always` or `never`",
             "that of the experiment, or `never`",

@@ -1,8 +1,9 @@
 //! The machines of a run: opened where a trial needs them, looked at once, and put on record.
 
 use super::Run;
-use crate::check::{needed_boot, only_arms_of};
+use crate::check::{has_loads_apart, needed_boot, only_arms_of};
 use crate::connection::{Connection, check_request, probe_request};
+use crate::network;
 use crate::same_machine;
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
@@ -16,15 +17,26 @@ impl Run<'_> {
         let side = self.side();
         let experiment = only_arms_of(self.experiment, boot);
         let foreseen = [check_request(&experiment, side), probe_request(&experiment)];
-        let ask =
-            |connection: &mut Connection| match connection.check_experiment(&experiment, side)? {
-                problems if problems.is_empty() => connection.probe_system(&experiment),
-                problems => Err(RunError::Unmet(problems)),
-            };
-        let (connection, mut system) =
+        let is_apart = has_loads_apart(&experiment, self.target) && side == Side::Target;
+        let ask = |connection: &mut Connection| {
+            let mut problems = connection.check_experiment(&experiment, side)?;
+            let mut way = None;
+            if is_apart {
+                problems.extend(network::find_obstacle(&experiment, connection)?);
+                way = network::way_in_words(&experiment, connection)?;
+            }
+            match problems.is_empty() {
+                true => Ok((connection.probe_system(&experiment)?, way)),
+                false => Err(RunError::Unmet(problems)),
+            }
+        };
+        let (connection, (mut system, way)) =
             Connection::open_and_ask(self.target, boot, &self.build, &foreseen, ask)?;
         self.connection = Some(connection);
         system.facts.extend(self.target.facts());
+        system
+            .facts
+            .extend(way.map(|way| (network::WAY.to_owned(), way)));
         self.record(Machine {
             kernel: boot.kernel.clone(),
             system,

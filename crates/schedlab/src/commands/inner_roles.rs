@@ -6,6 +6,7 @@ use crate::measure::build;
 use crate::targets;
 use doors::started::own_command;
 use std::io::{BufReader, Stdout, stdin};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -58,13 +59,13 @@ pub fn load() -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn serve(threads: u32, port: u16) -> Result<ExitCode, CliError> {
-    services::serve_main(threads, port, stdout()).map_err(CliError::internal)?;
+pub fn serve(threads: u32, at: SocketAddr) -> Result<ExitCode, CliError> {
+    services::serve_main(threads, at, stdout()).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn serve_pairs(port: u16) -> Result<ExitCode, CliError> {
-    kinds::serve_pairs_main(port, stdout()).map_err(CliError::internal)?;
+pub fn serve_pairs(at: SocketAddr) -> Result<ExitCode, CliError> {
+    kinds::serve_pairs_main(at, stdout()).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -29,12 +29,15 @@ pub fn request_receiver(written: bool, usual: Kind) -> Asks {
     }
 }
 
-/// An address or URL as it is written, with port 1 for a port of a service: those are chosen
-/// when the services start, and then stand in place of the name.
+/// An address or URL as it is written, with port 1 for a port of a service and the loopback address for that
+/// of the target: they are known when the services start, and then stand in place of the name.
 pub fn before_start(written: &str, job: &Job) -> String {
     let names = stack::known_names(&job.workload.services, None);
-    let is_port = |name: &str| matches!(names.get(name), Some(Named::Port(..)));
-    stack::fill_placeholders(written, |name| is_port(name).then(|| "1".to_owned()))
+    stack::fill_placeholders(written, |name| match names.get(name)? {
+        Named::Port(..) => Some("1".to_owned()),
+        Named::Address => Some("127.0.0.1".to_owned()),
+        Named::Folder(_) | Named::Container(_) => None,
+    })
 }
 
 /// `HOST[:PORT]` as it is written, or the workload's own server. Before the server

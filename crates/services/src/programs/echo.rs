@@ -51,14 +51,7 @@ impl ServerProgram for Echo {
     }
 
     fn launch(&self, address: SocketAddr, _: Option<&OpenLoopParams>) -> Launch {
-        let (threads, port) = (self.threads.to_string(), address.port().to_string());
-        Launch::new(words(&[
-            SELF,
-            "serve",
-            "--threads",
-            &threads,
-            "--port",
-            &port,
-        ]))
+        let (threads, at) = (self.threads.to_string(), address.to_string());
+        Launch::new(words(&[SELF, "serve", "--threads", &threads, "--at", &at]))
     }
 }

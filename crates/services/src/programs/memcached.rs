@@ -93,7 +93,8 @@ impl ServerProgram for Memcached {
             .map_or(0, |client| client.connections)
             .saturating_add(64)
             .max(USUAL_CONNECTIONS);
-        let mut argv = words(&["memcached", "-l", "127.0.0.1", "-U", "0"]);
+        let at = address.ip().to_string();
+        let mut argv = words(&["memcached", "-l", &at, "-U", "0"]);
         let mut option = |name: &str, value: String| argv.extend([name.to_owned(), value]);
         option("-p", address.port().to_string());
         option("-t", self.threads.to_string());

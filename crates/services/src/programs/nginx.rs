@@ -58,7 +58,7 @@ impl ServerProgram for Nginx {
     /// The configuration is a memory file; nothing is written to the disk.
     fn launch(&self, address: SocketAddr, _: Option<&OpenLoopParams>) -> Launch {
         Launch {
-            stdin: configuration(self.workers, address.port()),
+            stdin: configuration(self.workers, address),
             ..Launch::new(words(&["nginx", "-c", "/dev/stdin"]))
         }
     }
@@ -66,7 +66,7 @@ impl ServerProgram for Nginx {
 
 /// A constant answer, no logs, no limit on requests per connection. The file of its
 /// process id is its standard output: nothing is left on the disk.
-fn configuration(workers: u32, port: u16) -> String {
+fn configuration(workers: u32, address: SocketAddr) -> String {
     format!(
         "daemon off;\n\
          worker_processes {workers};\n\
@@ -78,7 +78,7 @@ fn configuration(workers: u32, port: u16) -> String {
          \x20 keepalive_requests 1000000000;\n\
          \x20 keepalive_timeout 3600s;\n\
          \x20 server {{\n\
-         \x20   listen 127.0.0.1:{port} backlog=8192;\n\
+         \x20   listen {address} backlog=8192;\n\
          \x20   location / {{ default_type text/plain; return 200 \"ok\\n\"; }}\n\
          \x20 }}\n\
          }}\n"

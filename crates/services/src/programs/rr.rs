@@ -32,7 +32,7 @@ impl ServerProgram for RrServer {
     }
 
     fn launch(&self, address: SocketAddr, _: Option<&OpenLoopParams>) -> Launch {
-        let port = address.port().to_string();
-        Launch::new(words(&[SELF, "serve", "--pairs", "--port", &port]))
+        let at = address.to_string();
+        Launch::new(words(&[SELF, "serve", "--pairs", "--at", &at]))
     }
 }

@@ -3,7 +3,7 @@
 use load::roles::{ProgramDef, Readiness, ServerProgram, needed};
 use load::{Keys, Launch, Params, Work};
 use model::check::check_argv;
-use model::stack::{PORT, fill_placeholders, find_placeholders};
+use model::stack::{ADDRESS, PORT, fill_placeholders, find_placeholders};
 use model::{Invalid, KeyDef, OpenLoopParams};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -17,7 +17,8 @@ pub static SERVER: ProgramDef<dyn ServerProgram> = ProgramDef {
             "command",
             "list of words",
             "needed",
-            "Program with its arguments. `{port}` in them is the port that it shall listen on.",
+            "Program with its arguments. `{port}` in them is the port that it shall listen on, and \
+             `{target.address}` the address.",
         ),
         KeyDef::new(
             "port",
@@ -43,7 +44,7 @@ const EXAMPLE: &str = "[\"my-server\", \"--port\", \"{port}\"]";
 /// Any program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerCommand {
-    /// Program and arguments; `{port}` in them is replaced by the port.
+    /// Program and arguments; `{port}` and `{target.address}` in them are replaced.
     pub argv: Vec<String>,
     /// `None`: a free one is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,11 +99,15 @@ impl ServerProgram for ServerCommand {
     }
 
     fn launch(&self, address: SocketAddr, _: Option<&OpenLoopParams>) -> Launch {
-        let port = |name: &str| (name == PORT).then(|| address.port().to_string());
+        let value = |name: &str| match name {
+            PORT => Some(address.port().to_string()),
+            ADDRESS => Some(address.ip().to_string()),
+            _ => None,
+        };
         Launch::new(
             self.argv
                 .iter()
-                .map(|word| fill_placeholders(word, port))
+                .map(|word| fill_placeholders(word, value))
                 .collect(),
         )
     }
@@ -112,11 +117,14 @@ impl ServerCommand {
     /// A server must learn the port that is chosen for it.
     fn check_port(&self) -> Result<(), Invalid> {
         let mut placeholders = self.argv.iter().flat_map(|word| find_placeholders(word));
-        if let Some(unknown) = placeholders.find(|name| *name != PORT) {
+        if let Some(unknown) = placeholders.find(|name| ![PORT, ADDRESS].contains(name)) {
             let what =
                 format!("the server `command` has `{{{unknown}}}`, which stands for nothing");
-            let near = model::find_nearest(unknown, [PORT]).map(|_| "did you mean `{port}`?");
-            let remedy = near.unwrap_or("`{port}` is the only placeholder");
+            let near = model::find_nearest(unknown, [PORT, ADDRESS]);
+            let remedy = match near {
+                Some(near) => format!("did you mean `{{{near}}}`?"),
+                None => "`{port}` and `{target.address}` are the only placeholders".to_owned(),
+            };
             return Err(Invalid::new("command", what).with_remedy(remedy));
         }
         if self.port.is_some() || self.argv.iter().any(|word| word.contains("{port}")) {

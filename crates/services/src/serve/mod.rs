@@ -1,5 +1,5 @@
 //! `schedlab serve`: a small server that answers HTTP requests and memcached `get` and
-//! `set` on one loopback port. What an experiment uses that names no other server.
+//! `set` on one port, of the loopback address unless it is told another. What an experiment uses that names no other server.
 //!
 //! One thread accepts and deals the connections out in turn; each worker waits in
 //! epoll(7) and answers whatever has come as a whole.
@@ -28,8 +28,8 @@ pub const LISTENING: &str = "listening ";
 
 /// Serves until the process is killed. Port 0: any free one. The first line on
 /// `stdout` is [`LISTENING`] and the address.
-pub fn serve_main(threads: u32, port: u16, mut stdout: impl Write) -> Result<(), String> {
-    let server = Server::start(threads, port).map_err(|e| format!("listen on port {port}: {e}"))?;
+pub fn serve_main(threads: u32, at: SocketAddr, mut stdout: impl Write) -> Result<(), String> {
+    let server = Server::start_at(threads, at).map_err(|e| format!("listen at {at}: {e}"))?;
     writeln!(stdout, "{LISTENING}{}", server.address)
         .and_then(|()| stdout.flush())
         .map_err(|e| format!("write to standard output: {e}"))?;
@@ -49,8 +49,13 @@ impl Server {
     /// Server on the loopback address with its threads running; port 0 is any free one. An error
     /// where the port is taken or a thread cannot be made.
     pub fn start(threads: u32, port: u16) -> io::Result<Self> {
-        // Never more than this machine can reach it.
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        // Never more than this machine can reach it, unless that was asked for.
+        Server::start_at(threads, (Ipv4Addr::LOCALHOST, port).into())
+    }
+
+    /// The same at any address of this machine.
+    pub fn start_at(threads: u32, at: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(at)?;
         let address = listener.local_addr()?;
         let store = Arc::new(Store::default());
         let inboxes = (0..threads.max(1))
