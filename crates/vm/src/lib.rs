@@ -63,6 +63,7 @@ use launch::Launch;
 use model::{Experiment, Problem, Reset, Severity, Warning, parse_cpu_list};
 use qemu::{Accel, CommandLine, Descriptors, Root};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -433,11 +434,17 @@ impl Vm {
     /// the set.
     pub fn pin(&mut self, guest: &Guest) -> Result<Watch, VmError> {
         let failed = |e| io("pin the vCPUs of", Path::new(self.spec.architecture().qemu))(e);
-        let vcpus = guest
-            .machine
-            .monitor()
-            .and_then(|mut m| m.vcpu_threads())
-            .map_err(failed)?;
+        let threads = guest.machine.monitor();
+        let vcpus = match threads.and_then(|mut monitor| monitor.vcpu_threads()) {
+            Ok(vcpus) => vcpus,
+            // It has died since it was ready. Who uses it learns that with the end of its console.
+            Err(error) => match error.kind() {
+                ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof => {
+                    return Ok(Watch::new(guest.machine.pid(), Vec::new(), 0));
+                }
+                _ => return Err(failed(error)),
+            },
+        };
         let set = self
             .spec
             .host_cpus

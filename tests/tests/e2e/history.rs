@@ -868,6 +868,28 @@ fn a_run_adds_itself_and_one_that_nobody_can_follow_says_so() {
     }
 }
 
+/// Which commits are bisected can be said where the alarm does not.
+fn expect_words_of_bisect(refused: impl Fn(&[&str]) -> String) {
+    let between = "-y -- sort --build make --repository r --good a --bad b";
+    for (words, says) in [
+        (
+            "-y -- sort --build make",
+            "the words after -- are those of schedlab bisect",
+        ),
+        (
+            &format!("{between} -w wakeup"),
+            "the work is that of the alarm",
+        ),
+        (
+            &between.replace("sort --build make", "kernel"),
+            "does not boot a kernel",
+        ),
+    ] {
+        let said = refused(&words.split(' ').collect::<Vec<_>>());
+        assert!(said.contains(says), "{words}: {said}");
+    }
+}
+
 #[test]
 fn an_alarm_goes_to_bisect_if_it_is_between_two_commits_and_else_it_is_said_why_not() {
     let bench = Bench::default();
@@ -884,6 +906,7 @@ fn an_alarm_goes_to_bisect_if_it_is_between_two_commits_and_else_it_is_said_why_
         said.contains("not between two commits") && said.contains("6.13.1"),
         "{said}"
     );
+    expect_words_of_bisect(bisect);
 
     let script = "git init -q r && cd r && for n in one two; do git -c user.name=a -c user.email=a@b.c \
                   commit -q --allow-empty -m $n; git rev-parse HEAD; done";

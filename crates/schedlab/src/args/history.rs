@@ -151,6 +151,10 @@ pub struct BisectHistoryArgs {
     pub answer: AnswerArgs,
     #[command(flatten)]
     pub place: PlaceArgs,
+    /// What is bisected, where the alarm is not between two commits of a scheduler: words of schedlab bisect without a
+    /// workload, such as kernel --repository linux --good v6.17 --bad v6.18
+    #[arg(last = true, value_name = "WORDS")]
+    pub words: Vec<String>,
 }
 
 /// A run that adds itself to a history.

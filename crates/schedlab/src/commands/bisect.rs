@@ -9,21 +9,21 @@ mod program;
 mod question;
 mod state;
 mod state_text;
+mod subject;
+mod work;
 
-use crate::args::{BisectArgs, ExperimentArgs};
+use crate::args::BisectArgs;
 use crate::exit::CliError;
 use crate::measure::{Measured, measure_anew};
 use crate::output::note;
 use crate::progress::Spinner;
-use crate::request::{Wanted, read_measurable, read_wanted};
+use crate::request::read_measurable;
 use crate::sources;
 use doors::started::Agreed;
 use doors::written::{self, Marked};
 pub use ending::Ending;
 use git::{Bisection, Mark, Next};
 use judgement::{Judged, judge, reason_of_build};
-use model::{Experiment, whole_nanos};
-use plan::PlanError;
 use question::Question;
 pub use question::{progress_text, results_dir};
 use report::Table;
@@ -33,11 +33,12 @@ pub use state::State;
 use state::Step;
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use subject::{Subject, check_boots, find_subject};
+pub use work::Work;
 
 /// Comparisons beside those of the bisection itself: both ends at first, the culprit with its
 /// parent at last.
@@ -48,15 +49,6 @@ pub const MOST_OF_AN_EFFECT: f64 = 0.5;
 
 /// Time of a step for which none is left.
 const LEAST_SHARE_NS: u64 = 1_000_000_000;
-
-/// Kinds of things that are bisected.
-#[derive(Debug, Clone, Copy)]
-enum Subject<'a> {
-    Scheduler,
-    /// Made by this shell command.
-    Program(&'a str),
-    Kernel,
-}
 
 struct Bisect<'a> {
     args: &'a BisectArgs,
@@ -79,15 +71,6 @@ struct Bisect<'a> {
 
 pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
     bisect_from(args, None)
-}
-
-/// Work of a bisection that no command line has.
-#[derive(Clone, Copy)]
-pub struct Work<'a> {
-    /// Its one arm is the scheduler that is bisected.
-    pub experiment: &'a Experiment,
-    /// Wall time for the trials of the whole path; else each step has that of the experiment.
-    pub budget_ns: Option<u64>,
 }
 
 /// The same with this work, in place of what was typed.
@@ -123,10 +106,7 @@ pub fn find_commit(args: &BisectArgs, work: Option<Work>) -> Result<Ending, CliE
 impl<'a> Bisect<'a> {
     /// Begins, or goes on where the directory holds the same bisection.
     fn open(args: &'a BisectArgs, work: Option<Work<'a>>) -> Result<Self, CliError> {
-        let subject = match work {
-            Some(_) => Subject::Scheduler,
-            None => subject(args)?,
-        };
+        let subject = find_subject(args, work)?;
         let commit =
             |name: &str| git::commit_of(&args.repository, Some(name)).map_err(CliError::from);
         let (good, bad) = (commit(&args.good)?, commit(&args.bad)?);
@@ -139,7 +119,7 @@ impl<'a> Bisect<'a> {
             Subject::Scheduler => {}
             Subject::Program(_) => program::check(&args.program, &dir.join(program::TREES))?,
             Subject::Kernel => {
-                boots_kernels(&args.experiment)?;
+                check_boots(&args.experiment)?;
                 kernel::check(&dir)?;
             }
         }
@@ -438,51 +418,16 @@ impl<'a> Bisect<'a> {
         if self.state.smallest_effect > 0.0 {
             stop.smallest_effect = self.state.smallest_effect;
         }
-        let begun = Instant::now();
         let measured = measure_anew(Some(dir), wanted, self.args.wait, self.args.answer.quiet)?;
-        self.spent.set(self.spent.get() + begun.elapsed());
         let Measured { results, outcome } = measured;
+        self.spent
+            .set(self.spent.get() + work::measuring_time(&results));
         if outcome == Outcome::Interrupted {
             return Err(CliError::Interrupted);
         }
         let table = Table::from_results(&results);
         super::report::write_report_files(&table, &results)?;
         Ok(judge(&table))
-    }
-
-    /// The experiment with two commits of the scheduler in its arm.
-    fn name_commits(&self, work: Work, arms: [(&str, &str); 2]) -> Result<Wanted, CliError> {
-        let mut experiment = work.experiment.clone();
-        if let Some(whole) = work.budget_ns {
-            experiment.stop.budget_ns = Some(self.share_time(whole));
-        }
-        let Some(template) = experiment.arms.pop() else {
-            return Err(CliError::internal("the experiment has no arm"));
-        };
-        experiment.arms = arms
-            .map(|(name, commit)| {
-                let mut arm = template.clone();
-                arm.name = name.to_owned();
-                if let Some(scheduler) = &mut arm.scheduler {
-                    scheduler.program = self.scheduler(commit);
-                }
-                arm
-            })
-            .to_vec();
-        sources::build(&mut experiment, Agreed::by_command())?;
-        Ok(Wanted {
-            experiment,
-            source: None,
-            calibrations: BTreeMap::new(),
-        })
-    }
-
-    /// An equal share of the time that is left, for this step: what one decides sooner is for those after it.
-    fn share_time(&self, whole_ns: u64) -> u64 {
-        let done = self.state.steps.len() + usize::from(self.state.ends.is_some());
-        let to_do = (self.most_steps() as usize).saturating_sub(done).max(1);
-        let left_ns = whole_ns.saturating_sub(whole_nanos(self.spent.get()));
-        (left_ns / to_do as u64).max(LEAST_SHARE_NS)
     }
 
     /// Comparisons of the whole path.
@@ -528,67 +473,6 @@ fn find_files(option: &str, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError>
         })
     };
     paths.iter().map(whole).collect()
-}
-
-/// Refuses a file whose target does not boot kernels that are built here.
-fn boots_kernels(given: &ExperimentArgs) -> Result<(), CliError> {
-    if given.file.is_none() {
-        return Ok(());
-    }
-    let mut unchanged = given.clone();
-    unchanged.words.arms = vec!["default".to_owned()];
-    let target = read_wanted(&unchanged)?.experiment.target;
-    let can = machines::find_abilities(&target).map_err(PlanError::from)?;
-    match can.kernels && !can.reboots {
-        true => Ok(()),
-        false => Err(CliError::usage(
-            format!(
-                "target {} does not boot a kernel that is built here",
-                target.kind()
-            ),
-            "[target] kind = \"vm\" in the file",
-        )),
-    }
-}
-
-/// The kind of what is to be bisected, where it can be measured as asked.
-fn subject(args: &BisectArgs) -> Result<Subject<'_>, CliError> {
-    let subject = match &args.build {
-        Some(build) => Subject::Program(build),
-        None if args.program == kernel::NAME => Subject::Kernel,
-        None => Subject::Scheduler,
-    };
-    let given = &args.experiment;
-    let words = &given.words;
-    if given.file.is_none() && words.workloads.is_empty() && words.command.is_empty() {
-        let remedy = match subject {
-            Subject::Program(_) => {
-                "the command that is measured, after --: -- sh -c '$PROGRAM --size 3'"
-            }
-            _ => "-w wakeup, or an experiment file without arms of its own",
-        };
-        return Err(CliError::usage("bisect needs a workload", remedy));
-    }
-    let elsewhere = words.target.as_deref().or(words.clock.as_deref());
-    match (subject, elsewhere, words.target.as_deref()) {
-        (Subject::Program(_), Some(elsewhere), _) => Err(CliError::usage(
-            format!("a program that is built here is not there on {elsewhere}"),
-            "measure it on this machine, or in a guest: --vm debian:sid",
-        )),
-        (Subject::Kernel, _, Some(target)) => Err(CliError::usage(
-            format!("{target} does not boot a kernel that is built here"),
-            "leave it out: the kernels of commits are booted in guests",
-        )),
-        (Subject::Scheduler | Subject::Program(_), ..)
-            if args.config.is_some() || !args.fragment.is_empty() =>
-        {
-            Err(CliError::usage(
-                "`--config` and `--fragment` are of a kernel",
-                "leave them out, or bisect the kernel: schedlab bisect kernel --repository linux",
-            ))
-        }
-        _ => Ok(subject),
-    }
 }
 
 /// Verdicts that a workload has part in.

@@ -91,7 +91,7 @@ impl From<StoreError> for CliError {
             StoreError::Io { what: "write", .. } => CliError::Internal {
                 message,
                 help: help(
-                    "nothing was changed; make room (`schedlab history prune` needs none), or mend what it says, and do it again",
+                    "nothing was changed; make room (`schedlab history prune` needs none on most file systems), or mend what it says, and do it again",
                 ),
             },
             StoreError::Io { .. } => CliError::internal(message),

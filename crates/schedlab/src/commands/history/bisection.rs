@@ -20,13 +20,23 @@ pub fn bisect_alarm(args: &BisectHistoryArgs) -> Result<ExitCode, CliError> {
     let store = open_store(&args.place)?;
     let contents = store.read_contents()?;
     let alarm = &contents.find_alarm(&args.alarm)?.alarm;
-    let Some((mut experiment, versions)) = find_versions(&store, &contents, alarm)? else {
-        return Err(no_commits(alarm, &contents));
+    let (mut experiment, words) = match &args.words[..] {
+        [] => {
+            let Some((experiment, versions)) = find_versions(&store, &contents, alarm)? else {
+                return Err(no_commits(alarm, &contents));
+            };
+            (experiment, versions.to_words())
+        }
+        words => {
+            let [_, later] = read_both(&store, &contents, alarm)?;
+            (keep_arm(later, alarm), words.to_vec())
+        }
     };
-    let words = bisect_words(args, &versions);
+    let words = bisect_words(args, words);
     make_question(&mut experiment, alarm)?;
     set_budget(&mut experiment, args.budget.as_deref(), args.max_blocks)?;
     let bisect = read_words(words)?;
+    check_words(&bisect)?;
     let wanted = Wanted {
         experiment: experiment.clone(),
         source: None,
@@ -61,6 +71,7 @@ pub fn find_cause(
         budget: None,
         max_blocks: None,
         output: None,
+        words: Vec::new(),
         yes: true,
         wait,
         answer: AnswerArgs {
@@ -69,7 +80,7 @@ pub fn find_cause(
         },
         place: PlaceArgs { store: None },
     };
-    let bisect = read_words(bisect_words(&args, &versions))?;
+    let bisect = read_words(bisect_words(&args, versions.to_words()))?;
     let work = Work {
         experiment: &experiment,
         budget_ns: Some(budget_ns),
@@ -88,10 +99,33 @@ fn make_question(experiment: &mut Experiment, alarm: &Alarm) -> Result<(), CliEr
 }
 
 fn read_words(words: Vec<String>) -> Result<BisectArgs, CliError> {
-    let cli = Cli::try_parse_from(words).map_err(CliError::internal)?;
+    let cli = Cli::try_parse_from(words).map_err(|error| {
+        let said = error.to_string();
+        let what = said.lines().next().unwrap_or_default();
+        let what = what.strip_prefix("error: ").unwrap_or(what);
+        CliError::usage(
+            format!("the words after -- are those of schedlab bisect: {what}"),
+            "-- bin/NAME --build make --repository REPOSITORY --good REVISION --bad REVISION",
+        )
+    })?;
     match cli.command {
         Command::Bisect(bisect) => Ok(*bisect),
         _ => Err(CliError::internal("the words are of bisect")),
+    }
+}
+
+/// What is measured is the work of the alarm.
+fn check_words(bisect: &BisectArgs) -> Result<(), CliError> {
+    let given = &bisect.experiment;
+    match given.file.is_some()
+        || !given.words.workloads.is_empty()
+        || !given.words.command.is_empty()
+    {
+        true => Err(CliError::usage(
+            "the work is that of the alarm, and the words after -- name another one",
+            "leave the workload out, or bisect by hand with it: schedlab bisect",
+        )),
+        false => Ok(()),
     }
 }
 
@@ -103,6 +137,16 @@ struct Versions {
     bad: String,
 }
 
+impl Versions {
+    /// Words of `schedlab bisect`.
+    fn to_words(&self) -> Vec<String> {
+        let (repository, good, bad) = (&self.repository, &self.good, &self.bad);
+        let ends = ["--repository", repository, "--good", good, "--bad", bad];
+        let words = std::iter::once(self.program.as_str()).chain(ends);
+        words.map(str::to_owned).collect()
+    }
+}
+
 /// The experiment of the later run with the arm of the alarm alone, and the two commits; none where the alarm is not
 /// between two commits of one repository.
 fn find_versions(
@@ -110,6 +154,36 @@ fn find_versions(
     contents: &Contents,
     alarm: &Alarm,
 ) -> Result<Option<(Experiment, Versions)>, CliError> {
+    let [earlier, later] = read_both(store, contents, alarm)?;
+    let versions = [&earlier, &later].map(|of| find_revision(of, &alarm.key.arm));
+    let [Some((_, good)), Some((program, bad))] = versions else {
+        return Ok(None);
+    };
+    if good.repository != bad.repository || good.commit == bad.commit {
+        return Ok(None);
+    }
+    let versions = Versions {
+        program,
+        repository: bad.repository,
+        good: good.commit,
+        bad: bad.commit,
+    };
+    Ok(Some((keep_arm(later, alarm), versions)))
+}
+
+/// Leaves the arm of the alarm.
+fn keep_arm(mut experiment: Experiment, alarm: &Alarm) -> Experiment {
+    let arm = find_version(&experiment, &alarm.key.arm);
+    experiment.arms = arm.into_iter().collect();
+    experiment
+}
+
+/// The experiments of the two runs of an alarm that became worse.
+fn read_both(
+    store: &Store,
+    contents: &Contents,
+    alarm: &Alarm,
+) -> Result<[Experiment; 2], CliError> {
     let id = shorten_hash(&alarm.id);
     if alarm.turn == Turn::Better {
         return Err(CliError::usage(
@@ -121,23 +195,7 @@ fn find_versions(
     }
     let pair = contents.find_pair(alarm)?;
     let [earlier, later] = pair.map(|run| store.read_experiment(&run.experiment));
-    let (earlier, mut later) = (earlier?, later?);
-    let versions = [&earlier, &later].map(|of| find_revision(of, &alarm.key.arm));
-    let [Some((_, good)), Some((program, bad))] = versions else {
-        return Ok(None);
-    };
-    if good.repository != bad.repository || good.commit == bad.commit {
-        return Ok(None);
-    }
-    let arm = find_version(&later, &alarm.key.arm);
-    later.arms = arm.into_iter().collect();
-    let versions = Versions {
-        program,
-        repository: bad.repository,
-        good: good.commit,
-        bad: bad.commit,
-    };
-    Ok(Some((later, versions)))
+    Ok([earlier?, later?])
 }
 
 /// Name of the scheduler of an arm, and the commit that it was built from.
@@ -155,20 +213,15 @@ fn no_commits(alarm: &Alarm, contents: &Contents) -> CliError {
             shorten_hash(&alarm.id),
             describe_cause(alarm, contents)
         ),
-        "name an arm by its commit ('next:=scx_NAME@git:REPOSITORY#main'), or bisect by hand: schedlab bisect kernel \
-         --repository linux --good REVISION --bad REVISION",
+        "name an arm by its commit ('next:=scx_NAME@git:REPOSITORY#main'), or say what to bisect: \
+         schedlab history bisect HASH -- kernel --repository linux --good REVISION --bad REVISION, \
+         or -- bin/NAME --build make --repository …",
     )
 }
 
-fn bisect_words(args: &BisectHistoryArgs, versions: &Versions) -> Vec<String> {
-    let mut words: Vec<String> = ["schedlab", "bisect", &versions.program, "--repository"]
-        .map(str::to_owned)
-        .to_vec();
-    words.push(versions.repository.clone());
-    let ends = [("--good", &versions.good), ("--bad", &versions.bad)];
-    for (option, commit) in ends {
-        words.extend([option.to_owned(), commit.clone()]);
-    }
+fn bisect_words(args: &BisectHistoryArgs, subject: Vec<String>) -> Vec<String> {
+    let mut words = ["schedlab", "bisect"].map(str::to_owned).to_vec();
+    words.extend(subject);
     if let Some(dir) = &args.output {
         words.extend(["--output".to_owned(), dir.display().to_string()]);
     }
