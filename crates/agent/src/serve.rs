@@ -19,7 +19,7 @@ use model::{Build, PROTOCOL_VERSION, Reply, Request, Side, TrialSpec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
-use std::net::{IpAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -314,7 +314,7 @@ impl Agent {
             Request::Trial { spec } => self.trial(&spec, inbox, say),
             // Its trial has ended, and with it what this was about.
             Request::Window { .. } | Request::LoadEnded | Request::Enough => return true,
-            Request::Listen { address } => self.listen(address),
+            Request::Listen { address, port } => self.listen((address, port).into()),
             Request::Bye => Reply::Bye,
         };
         say(reply);
@@ -322,8 +322,8 @@ impl Agent {
     }
 
     /// The kernel takes connections for whoever listens, so nobody needs to accept them.
-    fn listen(&mut self, address: IpAddr) -> Reply {
-        let listener = TcpListener::bind((address, 0));
+    fn listen(&mut self, address: SocketAddr) -> Reply {
+        let listener = TcpListener::bind(address);
         match listener.and_then(|listener| Ok((listener.local_addr()?.port(), listener))) {
             Ok((port, listener)) => {
                 self.tried = Some(listener);

@@ -2,7 +2,7 @@
 
 use crate::digest::hash_value;
 use jiff::Timestamp;
-use model::{Arm, Better, Experiment, Way, Workload};
+use model::{Arm, Better, Experiment, Workload};
 use report::compare::{describe_work, list_runs};
 use report::{LogRatio, Table, format_rough_time};
 use results::{ResultSet, RunState};
@@ -319,17 +319,12 @@ fn hash_work(workload: &Workload) -> String {
 
 /// Programs beside the load, by the word for their role.
 pub fn describe_roles(workload: &Workload) -> BTreeMap<&'static str, String> {
-    let machine_of_load = match workload.load_way {
-        Way::Tunnel => json!(workload.load_on),
-        Way::Network => json!([workload.load_on, workload.load_way]),
-    };
     let roles = [
         ("client", json!(workload.client)),
         ("server", json!(workload.server)),
         ("services", json!(workload.services)),
         ("antagonists", json!(workload.antagonists)),
         ("files", json!(workload.files)),
-        ("machine of the load", machine_of_load),
         ("turns", json!(workload.in_place)),
     ];
     let roles = roles.into_iter();

@@ -200,7 +200,8 @@ impl Store {
         let (kept, gone) = self.split_lines(lines.text(), &pruning)?;
         let failed_write = |e| failed("write", &index, e);
         match lines.replace_lines(&kept) {
-            Err(e) if is_full(&e) => lines.punch_lines(&gone).map_err(failed_write)?,
+            // Where holes cannot be made, what there is to do is said by the first error.
+            Err(e) if is_full(&e) => lines.punch_lines(&gone).map_err(|_| failed_write(e))?,
             done => done.map_err(failed_write)?,
         }
         drop(lines);

@@ -73,6 +73,8 @@ pub enum Request {
     Listen {
         /// Address of this machine.
         address: IpAddr,
+        /// Port; 0: one that the kernel chooses, as for servers without a port of their own.
+        port: u16,
     },
     /// Undo everything that is still in force and end. Reply: `Bye`.
     Bye,

@@ -3,7 +3,9 @@
 
 use crate::service::Placement;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// One program of a stack. A fresh one for each trial.
 ///
@@ -195,6 +197,17 @@ pub fn fill_placeholders(text: &str, value: impl Fn(&str) -> Option<String>) -> 
     filled + rest
 }
 
+/// The text with brackets around the address of the target where a port follows it or it is the host of a URL, as an
+/// address of IPv6 needs them (RFC 3986, section 3.2.2).
+pub fn bracket_address(text: &str, at: IpAddr) -> Cow<'_, str> {
+    if at.is_ipv4() || !text.contains(ADDRESS) {
+        return Cow::Borrowed(text);
+    }
+    let name = format!("{{{ADDRESS}}}");
+    let of_url = text.replace(&format!("//{name}"), &format!("//[{at}]"));
+    Cow::Owned(of_url.replace(&format!("{name}:"), &format!("[{at}]:")))
+}
+
 /// Names in braces. A word with spaces is a script, whose braces are its own; so are
 /// those after a dollar sign.
 pub fn find_placeholders(word: &str) -> Vec<&str> {
@@ -242,6 +255,22 @@ mod tests {
         let value = |name: &str| (name == "port").then(|| "80".to_owned());
         assert_eq!(fill_placeholders("a:{port}/{x}{", value), "a:80/{x}{");
         assert_eq!(fill_placeholders("{{port}}", value), "{80}");
+        let at: IpAddr = "fd00::7".parse().unwrap();
+        for (text, bracketed) in [
+            (
+                "http://{target.address}:{port}/x",
+                "http://[fd00::7]:{port}/x",
+            ),
+            ("http://{target.address}/", "http://[fd00::7]/"),
+            (
+                "listeners={target.address}:9092",
+                "listeners=[fd00::7]:9092",
+            ),
+            ("-l {target.address}", "-l {target.address}"),
+        ] {
+            assert_eq!(bracket_address(text, at), bracketed);
+            assert_eq!(bracket_address(text, [10, 0, 0, 7].into()), text);
+        }
         assert_eq!(
             fill_placeholders("server { listen {port}; }", value),
             "server { listen 80; }"

@@ -11,7 +11,7 @@ use crate::table::{Value, items, keys_of, no_fault, own_keys, split, take_key, u
 use crate::{antagonist, server, stack, turns};
 use load::units::{Duration, Size};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
-use model::stack::FOLDER;
+use model::stack::{ADDRESS, FOLDER};
 use model::turns::USUAL_WINDOW_NS;
 use model::{InPlace, Kind, Load, OpenLoopParams, Place, Service, Way, Workload};
 use serde::Deserialize;
@@ -324,6 +324,14 @@ fn check_place(workload: &Workload) -> Result<(), PlanError> {
         .with_help("give it a [workload.server] or a [[workload.service]], or leave out load-on"));
     }
     let keys = serde_json::Value::from(workload.kind.params().clone()).to_string();
+    let leads_here = |host: &&&str| keys.contains(&format!("{host}:{{"));
+    let here = ["127.0.0.1", "localhost", "[::1]"];
+    if let (Way::Network, Some(here)) = (workload.load_way, here.iter().find(leads_here)) {
+        return Err(PlanError::new(format!(
+            "{here} is the controller, on which the load of `{name}` runs, and its services are on the target"
+        ))
+        .with_help(format!("{{{ADDRESS}}} in place of {here}")));
+    }
     let names_folder = |s: &&Service| keys.contains(&format!("{{{}.{FOLDER}}}", s.name));
     match workload.services.iter().find(names_folder) {
         None => Ok(()),

@@ -527,6 +527,16 @@ fn a_service_has_a_server_and_antagonists_with_their_places() {
 }
 
 #[test]
+fn a_load_over_the_network_asks_no_service_at_the_loopback_address() {
+    let file = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"http\"\nloads = [\"500/s\"]\nurl = \"http://127.0.0.1:{api.port}/\"\n\
+                load-on = \"controller\"\nload-way = \"network\"\n[[workload.service]]\nname = \"api\"\n\
+                command = [\"api\", \"{target.address}:{port}\"]\nports = [\"http\"]\n";
+    assert!(wrong(file).0.contains("127.0.0.1 is the controller"));
+    let tunnel = file.replace("load-way = \"network\"\n", "");
+    assert!(plan::parse_experiment("x.toml", &tunnel).is_ok());
+}
+
+#[test]
 fn what_makes_no_service_is_refused() {
     let wrong_of = |from: &str, to: &str| {
         assert!(SERVICE.contains(from));

@@ -7,13 +7,15 @@ use sha2::{Digest, Sha256};
 
 /// Parts of a workload that say what is done. How long and how it is measured says nothing of that: who
 /// asks again with a longer window asks the same.
-const OF_WORKLOAD: [&str; 6] = [
+const OF_WORKLOAD: [&str; 8] = [
     "kind",
     "loads",
     "server",
     "services",
     "antagonists",
     "client",
+    "load_on",
+    "load_way",
 ];
 
 /// Hashes of a question and of what it is about.

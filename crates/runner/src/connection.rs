@@ -228,8 +228,12 @@ impl Connection {
     }
 
     /// A port at which the agent listens until the next request; the inner error says why it does not.
-    pub(crate) fn listen_at(&mut self, address: IpAddr) -> Result<Result<u16, String>, RunError> {
-        match self.ask(&Request::Listen { address })? {
+    pub(crate) fn listen_at(
+        &mut self,
+        address: IpAddr,
+        port: u16,
+    ) -> Result<Result<u16, String>, RunError> {
+        match self.ask(&Request::Listen { address, port })? {
             Reply::Listens { port } => Ok(Ok(port)),
             Reply::Refused { why } => Ok(Err(why)),
             other => Err(out_of_turn(&other)),

@@ -18,6 +18,8 @@ pub(crate) struct Apart<'a, 'b> {
     pub trial: &'a mut UnderWay<'b>,
     pub target: &'a mut Connection,
     pub controller: &'a mut Connection,
+    /// A load of the run reached its services before.
+    pub was_reached: bool,
     /// The load runs still, so that the controller's agent must be started anew.
     pub load_is_left: bool,
 }
@@ -73,8 +75,10 @@ impl Apart<'_, '_> {
     ) -> Result<(Vec<Listening>, Option<Measurement>), Cut> {
         match network::reach_services(workload, address, &services) {
             Ok(round_trip) => Ok((services, round_trip)),
-            // No other try changes where a service listens.
-            Err((ErrorKind::ConnectionRefused, problem)) => Err(TargetError::Unmet(problem).into()),
+            // No other try changes where a service listens, but one that listened there may end.
+            Err((ErrorKind::ConnectionRefused, problem)) if !self.was_reached => {
+                Err(TargetError::Unmet(problem).into())
+            }
             Err((_, problem)) => Err(Cut::Lost(problem.what)),
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::RunError;
 use crate::connection::Connection;
-use model::{Experiment, Listening, Measurement, MetricDef, Place, Problem, Way, Workload};
+use model::{Experiment, Listening, Measurement, MetricDef, Place, Problem, Trial, Way, Workload};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -63,21 +63,39 @@ pub(crate) fn find_obstacle(
         remedy: remedy.to_owned(),
     };
     let address = connection.network_address()?;
-    let port = match connection.listen_at(address)? {
+    let fixed = find_fixed_port(workload);
+    let port = match connection.listen_at(address, fixed.unwrap_or(0))? {
         Ok(port) => port,
         Err(why) => {
             let what = format!("the target cannot listen at {address}: {why}");
-            let remedy = "give [target] an address that the target itself has (ip address)";
+            let remedy = "give [target] an address that the target itself has (ip address), and end what \
+                          listens at the port of the server";
             return Ok(Some(problem(what, remedy)));
         }
     };
     let tried = measure_round_trip((address, port).into());
     Ok(tried.err().map(|error| {
         let what = format!("this machine does not reach {address}, port {port}: {error}");
-        let remedy = "let the firewall there take connections of this machine at the ports that its kernel \
-                      chooses (sysctl net.ipv4.ip_local_port_range), or correct the address in [target]";
+        let remedy = match fixed {
+            Some(_) => {
+                "let the firewall there take connections of this machine at that port, or correct the \
+                 address in [target]"
+            }
+            None => {
+                "let the firewall there take connections of this machine at the ports that its kernel \
+                 chooses (sysctl net.ipv4.ip_local_port_range), or give the server a port, or correct the \
+                 address in [target]"
+            }
+        };
         problem(what, remedy)
     }))
+}
+
+/// The port that the experiment gives the workload's server.
+fn find_fixed_port(workload: &Workload) -> Option<u16> {
+    let server = workload.server.as_ref()?;
+    let port = server.program.params().get("port")?.as_u64()?;
+    u16::try_from(port).ok()
 }
 
 /// The way to the services that the load asks, as a figure of the trial, or the first that is not reached.
@@ -99,6 +117,12 @@ pub(crate) fn reach_services(
         shortest = Some(shortest.map_or(time, |shortest: Duration| shortest.min(time)));
     }
     Ok(shortest.map(|time| ROUND_TRIP.to_measurement(model::whole_nanos(time) as f64)))
+}
+
+/// Did the load of the trial reach its services over the network?
+pub(crate) fn has_round_trip(trial: &Trial) -> bool {
+    let mut metrics = trial.result.metrics.iter();
+    metrics.any(|metric| metric.metric == ROUND_TRIP.name)
 }
 
 fn not_reached(

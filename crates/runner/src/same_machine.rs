@@ -1,6 +1,7 @@
 //! Properties that must be the same in all starts of a run, or its trials cannot be compared:
 //! the build of schedlab, and the kernel and CPUs that each boot finds.
 
+use crate::network;
 use model::{
     Build, Experiment, Machine, Measurement, Problem, SchedulerBinary, Start, System, Trial,
 };
@@ -11,6 +12,7 @@ const FACTS: &[&str] = &[
     "cpu.microcode",
     "cpu.online",
     "cpu.smt",
+    network::WAY,
     "vm.accel",
     "vm.cpus",
     "vm.memory",

@@ -6,7 +6,7 @@ use super::{SERVER, placement, stack};
 use crate::container::{self, engine_of};
 use crate::network::OwnNetwork;
 use load::roles::{ANTAGONISTS, SERVERS};
-use model::{Placement, Problem, Role, Service};
+use model::{Placement, Problem, Role, Service, Way};
 use std::path::Path;
 
 /// CPUs that threads of a role are kept to, and the key that says so.
@@ -97,7 +97,11 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
     if let Some(server) = &workload.server {
         let opened = SERVERS.open(&server.program);
         let program = known(&mut problems, workload, SERVER, opened);
-        let found = program.as_ref().and_then(|program| no_address(&**program));
+        // That of the network is known to the controller, which has the agent listen there.
+        let program_here = program
+            .as_ref()
+            .filter(|_| workload.load_way == Way::Tunnel);
+        let found = program_here.and_then(|program| no_address(&**program));
         problems.extend(found.map(|(what, remedy)| Problem {
             object: format!("workload {}, server", workload.name),
             what,

@@ -13,7 +13,7 @@ use crate::stop::Stop;
 use doors::written;
 use load::Launch;
 use model::printable::last_lines;
-use model::stack::{LOAD, Named, fill_placeholders, known_names};
+use model::stack::{LOAD, Named, bracket_address, fill_placeholders, known_names};
 use model::{Kind, Listening, Ready, Role, Service, StopSignal, Workload, format_duration_ns};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 /// The directory below that of the journal with the folders of services.
 pub const FOLDERS: &str = "folders";
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// Ports of the address that somebody has at the loopback one, at most, before that is an error.
+const MOST_TRIES: usize = 16;
 /// The time between two looks at a service that is not ready.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The time that a program of the trial may take to say how it goes on.
@@ -101,7 +103,8 @@ impl Layout {
         text: &str,
     ) -> String {
         let names = known_names(services, service.map(|s| s.name.as_str()));
-        fill_placeholders(text, |name| match *names.get(name)? {
+        let text = bracket_address(text, self.ip());
+        fill_placeholders(&text, |name| match *names.get(name)? {
             Named::Address => Some(self.ip().to_string()),
             Named::Folder(of) => Some(self.folder_of(of).display().to_string()),
             Named::Container(of) => Some(self.container_of(of)),
@@ -201,13 +204,31 @@ fn free_ports(services: &[Service], at: IpAddr) -> io::Result<BTreeMap<(String, 
     let mut ports = BTreeMap::new();
     for service in services {
         for port in &service.ports {
-            let listener = TcpListener::bind((at, 0))?;
-            let number = listener.local_addr()?.port();
+            let (number, listeners) = hold_port(at)?;
             ports.insert((service.name.clone(), port.clone()), number);
-            held.push(listener);
+            held.extend(listeners);
         }
     }
     Ok(ports)
+}
+
+/// A port that nobody has at the address, nor at the loopback one: a service may listen at either, and who listens
+/// there already would be taken for it.
+fn hold_port(at: IpAddr) -> io::Result<(u16, Vec<TcpListener>)> {
+    let mut taken = Vec::new();
+    loop {
+        let listener = TcpListener::bind((at, 0))?;
+        let number = listener.local_addr()?.port();
+        if at == LOCALHOST {
+            return Ok((number, vec![listener]));
+        }
+        match TcpListener::bind((LOCALHOST, number)) {
+            Ok(at_home) => return Ok((number, vec![listener, at_home])),
+            Err(error) if taken.len() == MOST_TRIES => return Err(error),
+            // Held, so that the next one is another.
+            Err(_) => taken.push(listener),
+        }
+    }
 }
 
 /// The longest time that a service may take to be ready.
@@ -530,6 +551,17 @@ impl Roles {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_port_at_another_address_is_nobodys_at_the_loopback_one() {
+        let (number, held) = hold_port([127, 0, 0, 2].into()).unwrap();
+        let at = held.iter().map(|listener| listener.local_addr().unwrap());
+        let at: Vec<String> = at.map(|address| address.to_string()).collect();
+        assert_eq!(
+            at,
+            [format!("127.0.0.2:{number}"), format!("127.0.0.1:{number}")]
+        );
+    }
 
     #[test]
     fn every_port_of_a_stack_is_another_and_files_name_them() {

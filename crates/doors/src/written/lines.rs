@@ -77,9 +77,9 @@ impl LockedLines {
     }
 }
 
-/// Was the room of this line given back? No text has a zero byte.
+/// Was the room of this line given back? Then it begins with zeros, which no text does.
 pub fn is_punched(line: &[u8]) -> bool {
-    line.contains(&0)
+    line.first() == Some(&0)
 }
 
 /// Is this the file of that name?

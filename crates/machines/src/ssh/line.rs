@@ -159,7 +159,12 @@ impl Line for SshSpec {
     }
 
     fn network_address(&self, seen: Option<IpAddr>) -> Option<IpAddr> {
-        self.address.or(seen)
+        // A target that lies would lead the load to what this machine has for itself.
+        let is_elsewhere = |at: &IpAddr| {
+            let at = at.to_canonical();
+            !at.is_loopback() && !at.is_unspecified() && !at.is_multicast()
+        };
+        self.address.or(seen.filter(is_elsewhere))
     }
 
     fn facts(&self) -> Vec<(String, String)> {
@@ -214,6 +219,26 @@ mod tests {
             .map(|word| word.to_string_lossy())
             .collect();
         words.join(" ")
+    }
+
+    #[test]
+    fn a_target_that_says_an_address_of_this_machine_itself_is_not_believed() {
+        let at = |text: &str| Some(text.parse().unwrap());
+        assert_eq!(spec().network_address(at("10.0.0.7")), at("10.0.0.7"));
+        for own in [
+            "127.0.0.1",
+            "::1",
+            "::ffff:127.0.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+        ] {
+            assert_eq!(spec().network_address(at(own)), None, "{own}");
+        }
+        let named = SshSpec {
+            address: at("127.0.0.1"),
+            ..spec()
+        };
+        assert_eq!(named.network_address(at("10.0.0.7")), at("127.0.0.1"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The cells and arms that two results have in common.
 
-use model::{Workload, format_duration_ns};
+use model::{Place, Way, Workload, format_duration_ns};
 use results::ResultSet;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +63,14 @@ pub fn describe_work(workload: &Workload) -> BTreeMap<String, String> {
     ];
     let before = workload.snapshot_warmup_ns;
     let before = before.map(|ns| ("warm-up before the snapshot", format_duration_ns(ns)));
-    let fixed = fixed.into_iter().chain(before);
+    let elsewhere = (workload.load_on == Place::Controller).then(|| {
+        let way = match workload.load_way {
+            Way::Tunnel => "the controller, through a tunnel",
+            Way::Network => "the controller, over the network",
+        };
+        ("load on", way.to_owned())
+    });
+    let fixed = fixed.into_iter().chain(before).chain(elsewhere);
     let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
     let beside = workload.co_runners.iter().map(|co_runner| {
         let own = co_runner.loads.first().map(ToString::to_string);

@@ -34,6 +34,23 @@ fn changed() -> Scenario {
 }
 
 #[test]
+fn loads_that_take_different_ways_are_different_work() {
+    let mut other = synthetic::quickstart();
+    let both = compared(&synthetic::quickstart(), &other);
+    assert!(both.unmatched.is_empty());
+    for workload in &mut other.experiment.workloads {
+        workload.load_on = model::Place::Controller;
+        workload.load_way = model::Way::Network;
+    }
+    let both = compared(&synthetic::quickstart(), &other);
+    let said = both.unmatched.join("; ");
+    assert!(
+        said.contains("load on none in A, the controller, over the network in B"),
+        "{said}"
+    );
+}
+
+#[test]
 fn equal_circumstances_leave_only_the_time() {
     let ((_a_dir, a), (_b_dir, mut b)) = (
         stored(&synthetic::quickstart()),

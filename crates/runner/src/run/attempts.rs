@@ -5,6 +5,7 @@ use super::{Run, bounds, turns};
 use crate::connection::{Connection, with_last_lines};
 use crate::controller_load::Apart;
 use crate::death::OpenWindow;
+use crate::network;
 use crate::same_machine;
 use crate::trial::{
     News, TrialEnd, UnderWay, add_hidden, add_out_of_memory, by_our_clock, void_result,
@@ -344,6 +345,7 @@ impl<'a> Run<'a> {
         let mut look = SoFarLook::new(&self.decisions, &self.given_up, places, metrics);
         // Other machines have blocks of the same cells.
         let has_all = self.pool.is_none();
+        let was_reached = self.trials.iter().any(network::has_round_trip);
         let (target, sink) = (connected(&mut self.connection)?, &mut self.sink);
         let trials = &mut self.trials;
         let mut on_news = |news: News| {
@@ -364,6 +366,7 @@ impl<'a> Run<'a> {
             return Ok(end);
         }
         let mut apart = Apart {
+            was_reached,
             trial: &mut trial,
             target,
             controller: connected(&mut self.beside)?,

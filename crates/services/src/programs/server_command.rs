@@ -3,7 +3,7 @@
 use load::roles::{ProgramDef, Readiness, ServerProgram, needed};
 use load::{Keys, Launch, Params, Work};
 use model::check::check_argv;
-use model::stack::{ADDRESS, PORT, fill_placeholders, find_placeholders};
+use model::stack::{ADDRESS, PORT, bracket_address, fill_placeholders, find_placeholders};
 use model::{Invalid, KeyDef, OpenLoopParams};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -107,7 +107,7 @@ impl ServerProgram for ServerCommand {
         Launch::new(
             self.argv
                 .iter()
-                .map(|word| fill_placeholders(word, value))
+                .map(|word| fill_placeholders(&bracket_address(word, address.ip()), value))
                 .collect(),
         )
     }
