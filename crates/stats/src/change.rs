@@ -12,6 +12,7 @@
 //! What is said of a value depends on it and on those before it alone. So a longer series moves no alarm.
 
 use crate::safe_test::Interval;
+use crate::summary::median;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -32,8 +33,6 @@ const MOST_DEVIATIONS: f64 = 3.0;
 const FEWEST_RESIDUALS: usize = 6;
 /// Standard deviation by the median size, of normal values around 0.
 const SD_BY_MEDIAN: f64 = 1.4826;
-/// The beginning of a step is looked for from so many values before where it seems to be.
-const NEAR: usize = 3;
 /// Share of the smallest size by clipped residuals; a change below it is not so large by the values.
 const LEAST_SHARE: f64 = 0.25;
 /// Variance of values that are the same to the last digit.
@@ -445,26 +444,36 @@ impl Detector {
     /// Beginning and shape of a change by the values as they are, also those that are far off; none where it is too
     /// small, or the last value alone.
     fn find_beginning(&self, evidence: &Evidence, last: usize) -> Option<(usize, Shape)> {
-        let about = evidence.first;
-        let explained = match evidence.shape {
-            Shape::Step => 0.0,
-            Shape::Drift if evidence.size.abs() < self.limits.smallest * LEAST_SHARE => {
-                return None;
-            }
-            Shape::Drift => {
-                let (fit, _) = self.fit_change(about, Shape::Drift);
-                fit.products.powi(2) / fit.squares
-            }
-        };
-        // One large step is no drift, even if the values before it went its way.
-        let step = self
-            .sums
-            .find_step(about.saturating_sub(NEAR).max(1)..=last)?;
-        if step.explained <= explained {
-            return Some((about, Shape::Drift));
-        }
+        // By the values as they are: one that is far off counts with a few deviations in the evidence, and the level
+        // follows a large step by so much each time, which looks like a drift that began later.
+        let step = self.sums.find_step(FEWEST_BEFORE..=last)?;
         let is_seen = step.first + FEWEST_SINCE <= last + 1;
-        (is_seen && step.size.abs() >= self.limits.smallest).then_some((step.first, Shape::Step))
+        let is_step =
+            is_seen && step.size.abs() >= self.limits.smallest && self.has_moved(step.first);
+        let as_step = is_step.then_some((step.first, Shape::Step));
+        let is_small = evidence.size.abs() < self.limits.smallest * LEAST_SHARE;
+        if evidence.shape == Shape::Step || is_small {
+            return as_step;
+        }
+        // One large step is no drift, even if the values before it went its way.
+        let (fit, _) = self.fit_change(evidence.first, Shape::Drift);
+        match step.explained <= fit.products.powi(2) / fit.squares {
+            true => Some((evidence.first, Shape::Drift)),
+            false => as_step,
+        }
+    }
+
+    /// Are most values since this one beside the median of those before it, by half of the smallest size at least? A few
+    /// that are far off move neither.
+    fn has_moved(&self, first: usize) -> bool {
+        let (before, since) = self.values.split_at(first);
+        let before: Vec<f64> = before.iter().map(|weighed| weighed.value).collect();
+        let middle = median(&before).unwrap_or(0.0);
+        let least = self.limits.smallest / 2.0;
+        let moved = since
+            .iter()
+            .filter(|weighed| (weighed.value - middle).abs() >= least);
+        moved.count() * 2 > since.len()
     }
 
     fn weigh_evidence(&self, index: usize) -> Evidence {
@@ -556,6 +565,43 @@ mod tests {
 
     fn changes(readings: &[Reading]) -> Vec<Change> {
         find_changes(readings, Since::default(), LIMITS)
+    }
+
+    /// Nights that scatter by a hundredth of the smallest change that is of interest.
+    fn quiet_nights(seed: u64, count: usize, change: impl Fn(usize) -> f64) -> Vec<Reading> {
+        let mut normal = Normal::from_seed(seed);
+        let reading = |night| Reading {
+            value: change(night) + 2e-4 * normal.next_value(),
+            error: 1e-4,
+        };
+        (0..count).map(reading).collect()
+    }
+
+    #[test]
+    fn a_step_that_is_a_thousand_times_the_scatter_is_found_within_days() {
+        for seed in 1..=100 {
+            for (before, size) in [(16, 1.386), (16, -0.05), (30, -0.05), (30, 0.7)] {
+                let found = changes(&quiet_nights(seed, before + 8, step(before, size)));
+                let change = found.first();
+                let change =
+                    change.unwrap_or_else(|| panic!("{seed}: {size} after {before} nights"));
+                assert!(
+                    change.first == before && change.shape == Shape::Step,
+                    "{seed}: {change:?}"
+                );
+                assert!((change.size - size).abs() < 0.01, "{seed}: {change:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_night_that_is_far_off_makes_no_change_of_a_drift_that_is_too_small_to_be_of_interest() {
+        for seed in 1..=100 {
+            let drift = |night: usize| 3e-5 * night as f64;
+            let far = move |night: usize| drift(night) + if night == 32 { 0.2 } else { 0.0 };
+            let found = changes(&quiet_nights(seed, 60, far));
+            assert!(found.is_empty(), "{seed}: {found:?}");
+        }
     }
 
     #[test]

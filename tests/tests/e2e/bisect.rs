@@ -58,12 +58,12 @@ fn what_cannot_be_bisected_is_said_before_anything_is_built() {
 /// other tests, they would do most of the work of such a command.
 const COUNT: &str = "echo steps $((to + $$ % 256))";
 /// The metric of what they print.
-const STEPS: &str =
+pub const STEPS: &str =
     "[[workload.metric]]\nname = \"steps\"\nregex = '^steps (?<v>\\d+)'\nbetter = \"lower\"\n";
 
 /// A repository of a script that counts, built by another one: commit 11 of 16 lets it count further,
 /// and commit 8 does not build.
-fn with_a_slower_program(bench: &Bench) {
+pub fn with_a_slower_program(bench: &Bench) {
     bench.file("count", COUNT);
     let script = "set -e; git init -q r; cd r; git config user.name a; git config user.email a@b.c; \
         for n in $(seq 0 16); do test $n -lt 11 && to=50000 || to=200000; \
