@@ -39,6 +39,7 @@ use model::{Better, Once, Severity, System};
 use pooled_quantile::Pooled;
 use results::{Format, RunState};
 use serde::Serialize;
+use std::time::Duration;
 pub use turns::InTurns;
 
 /// Everything that a report says of one results directory.
@@ -474,6 +475,12 @@ impl Table {
     /// No trial counts.
     pub(crate) fn is_empty(&self) -> bool {
         self.trials.ok == 0
+    }
+
+    /// Time from the first trial to the end of the last one, of each start, in all. What a run waited for before is none
+    /// of it.
+    pub fn measuring_time(&self) -> Duration {
+        Duration::from_nanos(self.took_ns)
     }
 
     /// Number of trials that count.

@@ -420,12 +420,11 @@ impl<'a> Bisect<'a> {
         }
         let measured = measure_anew(Some(dir), wanted, self.args.wait, self.args.answer.quiet)?;
         let Measured { results, outcome } = measured;
-        self.spent
-            .set(self.spent.get() + work::measuring_time(&results));
         if outcome == Outcome::Interrupted {
             return Err(CliError::Interrupted);
         }
         let table = Table::from_results(&results);
+        self.spent.set(self.spent.get() + table.measuring_time());
         super::report::write_report_files(&table, &results)?;
         Ok(judge(&table))
     }

@@ -8,10 +8,8 @@ use crate::request::Wanted;
 use crate::sources;
 use doors::started::Agreed;
 use model::{Arm, Experiment, whole_nanos};
-use results::ResultSet;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Ingredient of arms, and the variable of it that has the path of a program.
 const ENV: &str = "env";
@@ -104,13 +102,4 @@ impl Bisect<'_> {
         let left_ns = whole_ns.saturating_sub(whole_nanos(self.spent.get()));
         (left_ns / to_do as u64).max(LEAST_SHARE_NS)
     }
-}
-
-/// Time from the first trial to the end of the last. What a run waits for before that is none of it.
-pub(super) fn measuring_time(results: &ResultSet) -> Duration {
-    let trials = results.trials.iter().map(|stored| &stored.trial.result);
-    let begin = trials.clone().map(|trial| trial.started_unix_ns).min();
-    let end = trials.map(|trial| trial.started_unix_ns.saturating_add(trial.elapsed_ns));
-    let measured = end.max().zip(begin);
-    Duration::from_nanos(measured.map_or(0, |(end, begin)| end.saturating_sub(begin)))
 }
