@@ -5,8 +5,8 @@ use crate::check::Looked;
 use machines::{Boot, Saved, Session, Target, TargetError};
 use model::printable::last_lines;
 use model::{
-    Build, Calibration, Experiment, Fact, Load, Measurement, PROTOCOL_VERSION, Problem, Reply,
-    Request, Side, System, Workload,
+    Build, Calibration, Experiment, Fact, Measurement, PROTOCOL_VERSION, Problem, Reply, Request,
+    Side, System,
 };
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,7 +90,7 @@ impl Connection {
 
     /// Starts an agent and asks it. A guest that was booted for it and hangs is booted once more: nothing
     /// was measured there yet. An emulated guest was seen to do that, and why is not known. The requests that
-    /// are foreseen are those that `ask` makes.
+    /// are foreseen are those that `ask` makes and those that follow it, in any order.
     pub fn open_and_ask<T>(
         target: &mut dyn Target,
         boot: &Boot,
@@ -172,19 +172,14 @@ impl Connection {
         }
     }
 
+    /// The answer to a request for the calibration of a cell.
     pub fn calibrate_cell(
         &mut self,
         cell: &str,
-        workload: &Workload,
-        load: Load,
-        known: Calibration,
+        request: &Request,
         interrupted: &AtomicBool,
     ) -> Result<Calibrated, RunError> {
-        self.session.send_request(&Request::Calibrate {
-            workload: Box::new(workload.clone()),
-            load,
-            known,
-        })?;
+        self.session.send_request(request)?;
         let mut patience = Patience::starting_at(Instant::now());
         loop {
             if interrupted.load(Ordering::Relaxed) {

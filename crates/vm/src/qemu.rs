@@ -27,7 +27,7 @@ const XEN_ARGUMENTS: &str = "dom0_mem=768M,max:768M dom0_max_vcpus=1 dom0_vcpus_
 
 /// A CPU that counts instructions, below Xen. Xen sets the timer of an x2APIC by a write to a model
 /// specific register, at which QEMU 10 does not know the count ("Bad icount read").
-const COUNTED_CPU_OF_XEN: &str = "max,-smap,-x2apic";
+const COUNTED_CPU_OF_XEN: &str = "max,-smap,-erms,-x2apic";
 
 /// A QEMU that answers and ends. Ctrl-C is not for it: one that was killed would be taken
 /// for one that is not installed.
@@ -260,9 +260,9 @@ impl CommandLine {
             Some(t) if t.llcs > 1 && *self.architecture == X86_64 => match version(&X86_64) {
                 // Without leaf 0x1f Linux asks leaf 0xb, which has threads and cores.
                 Some(version) if dies_of_leaf_1f(&version) => {
-                    "max,-smap,vendor=GenuineIntel,level=30"
+                    "max,-smap,-erms,vendor=GenuineIntel,level=30"
                 }
-                _ => "max,-smap,vendor=GenuineIntel",
+                _ => "max,-smap,-erms,vendor=GenuineIntel",
             },
             _ => self.architecture.emulated_cpu,
         }
@@ -603,7 +603,8 @@ mod tests {
         let args = joined(&line);
         assert!(args.contains("guest_loglvl=error sched=credit"), "{args}");
         assert!(
-            args.contains("-cpu max,-smap,-x2apic") && args.contains(",/proc/self/fd/9 -append")
+            args.contains("-cpu max,-smap,-erms,-x2apic")
+                && args.contains(",/proc/self/fd/9 -append")
         );
     }
 

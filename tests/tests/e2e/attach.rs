@@ -241,12 +241,12 @@ fn a_rail_that_an_arm_hits_takes_it_back_within_a_second_and_ends_the_run() {
 }
 
 #[test]
-#[ignore = "twenty runs; make test-long runs them"]
-fn twenty_rails_of_twenty_take_their_arm_back_within_a_second() {
+#[ignore = "a hundred runs; make test-long runs them"]
+fn a_hundred_rails_of_a_hundred_take_their_arm_back_within_a_second() {
     if can_change_or_skip() {
         let _turn = alone();
         let service = Service::start();
-        (0..20).for_each(|_| expect_rail(&service));
+        (0..100).for_each(|_| expect_rail(&service));
     }
 }
 

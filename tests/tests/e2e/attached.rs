@@ -1,4 +1,5 @@
-//! Real nginx under a load from outside, whose figures are in the log that it writes anyway.
+//! Real servers under a load from outside: nginx and PostgreSQL, whose figures are in the logs that they write
+//! anyway, and Redis by those of the kernel.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tests::{Bench, beside_others, expect_code, skipped, stdout};
+use tests::{Bench, alone, beside_others, expect_code, skipped, stdout};
 
 const NGINX: &str = r#"
 daemon off;
@@ -33,6 +34,10 @@ impl Running {
         let mut command = Command::new("setsid");
         command.arg(program).args(args).stdout(Stdio::null());
         Running(vec![command.stderr(Stdio::null()).spawn().unwrap()])
+    }
+
+    fn pid(&self) -> u32 {
+        self.0[0].id()
     }
 }
 
@@ -119,7 +124,7 @@ fn nginx(bench: &Bench) -> (Running, u16, String) {
 
 /// Two arms in turns, on a service by its ID, which takes less of the washout than a look at all open files.
 fn experiment(service: &Running, first: &str, second: &str, metric: &str) -> String {
-    let pid = service.0[0].id();
+    let pid = service.pid();
     format!(
         "name = \"attached\"\n\
          stop = {{ min-blocks = 1, max-blocks = 2, confidence = 0.99 }}\n\
@@ -173,5 +178,170 @@ fn lines_that_nginx_adds_to_its_log_are_figures_of_turns() {
             !output.status.success() && said.contains(why),
             "{why}: {said}"
         );
+    }
+}
+
+/// A server that somebody uses, and the figure by which its arms are judged.
+struct Used {
+    server: Running,
+    _users: Vec<Box<dyn std::any::Any>>,
+    /// Declaration of the metric; empty for one of the kernel's.
+    declared: String,
+    metric: &'static str,
+}
+
+fn used_nginx(bench: &Bench) -> Used {
+    let (server, port, log) = nginx(bench);
+    Used {
+        server,
+        _users: vec![
+            Box::new(Visitor::start(port)),
+            Box::new(Visitor::start(port)),
+        ],
+        declared: logged(&log),
+        metric: "sent",
+    }
+}
+
+fn used_redis(_: &Bench) -> Used {
+    let port = free_port();
+    let of_port = port.to_string();
+    let server = ["--port", &of_port, "--bind", "127.0.0.1", "--save", ""];
+    let server = Running::start("redis-server", &server);
+    wait_for(port);
+    let users = ["-p", &of_port, "-c", "2", "-t", "get", "-l", "-q"];
+    Used {
+        server,
+        _users: vec![Box::new(Running::start("redis-benchmark", &users))],
+        declared: String::new(),
+        metric: "wait_per_run",
+    }
+}
+
+/// Started by a user without rights, for it refuses root. Each answer is a line in its log.
+const POSTGRESQL: &str = r#"
+bin=$(ls -d /usr/lib/postgresql/*/bin | tail -n 1)
+chown 65534:65534 "$1"
+touch "$1.log"; chown 65534:65534 "$1.log"
+as_user="setpriv --reuid 65534 --regid 65534 --clear-groups"
+$as_user "$bin/initdb" --pgdata="$1" --username=postgres --auth=trust --no-locale --encoding=UTF8 > /dev/null
+exec $as_user "$bin/postgres" -D "$1" -c listen_addresses=127.0.0.1 -c "port=$2" -c unix_socket_directories= \
+  -c fsync=off -c log_min_duration_statement=0 >> "$1.log" 2>&1
+"#;
+
+fn used_postgresql(bench: &Bench) -> Used {
+    let port = free_port().to_string();
+    let folder = bench.path("data");
+    std::fs::create_dir(&folder).unwrap();
+    // Others may pass through the folder of the bench.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bench.dir.path(), mode).unwrap();
+    let folder = folder.display().to_string();
+    let server = Running::start("sh", &["-c", POSTGRESQL, "sh", &folder, &port]);
+    let pgbench = |more: &str| -> Vec<String> {
+        let all = format!("-h 127.0.0.1 -U postgres -p {port} {more} postgres");
+        all.split(' ').map(str::to_owned).collect()
+    };
+    let limit = Instant::now() + Duration::from_secs(120);
+    let mut filling = Command::new("pgbench");
+    filling
+        .args(pgbench("--initialize --quiet --scale=1"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    while !filling.status().unwrap().success() {
+        assert!(Instant::now() < limit, "PostgreSQL gives no answer");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let users = pgbench("--select-only --client=2 --rate=400 --time=100000");
+    let users: Vec<&str> = users.iter().map(String::as_str).collect();
+    Used {
+        server,
+        _users: vec![Box::new(Running::start("pgbench", &users))],
+        declared: format!(
+            "[[workload.metric]]\nname = \"answer_p50\"\nbetter = \"lower\"\nunit = \"ms\"\n\
+             from = \"{folder}.log\"\nregex = 'duration: (?<v>[\\d.]+) ms'\npick = \"p50\"\n"
+        ),
+        metric: "answer_p50",
+    }
+}
+
+/// One run of two arms on the server: what is said of its figure.
+fn judge(bench: &Bench, used: &Used, arms: [&str; 2]) -> String {
+    let text = format!(
+        "name = \"attached\"\nstop = {{ min-blocks = 1, max-blocks = 1 }}\n\
+         [[arm]]\nname = \"usual\"\n{}\n[[arm]]\nname = \"other\"\n{}\n\
+         [[workload]]\nkind = \"attach\"\nto = {{ pid = {} }}\nin-place = \"always\"\n\
+         turn = \"250ms\"\nwashout = \"150ms\"\nduration = \"2500ms\"\nwarmup = \"100ms\"\n{}",
+        arms[0],
+        arms[1],
+        used.server.pid(),
+        used.declared
+    );
+    let file = bench.file("attached.toml", &text);
+    let _ = std::fs::remove_dir_all(bench.path("out"));
+    let output = bench.run(&["run", &file, "-o", "out", "-q", "--wait"]);
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{output:?}");
+    let report = stdout(&bench.run(&["report", "out", "--format", "json"]));
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let mut comparisons = report["comparisons"].as_array().unwrap().iter();
+    let judged = comparisons.find(|c| c["metric"] == used.metric);
+    judged.unwrap_or_else(|| panic!("{}: {report}", used.metric))["verdict"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+const SERVERS: [(&str, fn(&Bench) -> Used); 3] = [
+    ("nginx", used_nginx),
+    ("redis", used_redis),
+    ("postgresql", used_postgresql),
+];
+
+/// How often each verdict is given in so many runs on each server, with others on the first CPU or without.
+fn count_verdicts(runs: usize, arms: [&str; 2], others: usize) -> Vec<(&'static str, Vec<String>)> {
+    let burn = |_| Running::start("taskset", &["-c", "0", "sh", "-c", "while :; do :; done"]);
+    let _others: Vec<Running> = (0..others).map(burn).collect();
+    let verdicts = SERVERS.map(|(name, start)| {
+        let bench = Bench::default();
+        let used = start(&bench);
+        let verdicts: Vec<String> = (0..runs).map(|_| judge(&bench, &used, arms)).collect();
+        println!("{name}: {verdicts:?}");
+        (name, verdicts)
+    });
+    verdicts.into()
+}
+
+const PROGRAMS: [&str; 5] = [
+    "nginx",
+    "redis-server",
+    "redis-benchmark",
+    "pgbench",
+    "setpriv",
+];
+
+#[test]
+#[ignore = "two hundred runs; make test-long runs them"]
+fn equal_arms_of_servers_in_use_are_hardly_ever_called() {
+    if can_change_or_skip(&PROGRAMS) {
+        let _turn = alone();
+        let same = "policy = { nice = 5 }";
+        let verdicts = count_verdicts(67, [same, same], 0);
+        let verdicts = verdicts.iter().flat_map(|(_, verdicts)| verdicts);
+        let called = verdicts.filter(|verdict| *verdict == "better" || *verdict == "worse");
+        let called = called.count();
+        println!("{called} of 201 were called");
+        assert!(called <= 10, "{called} of 201, where 5 of 100 are promised");
+    }
+}
+
+#[test]
+#[ignore = "thirty runs; make test-long runs them"]
+fn an_arm_that_sends_a_server_in_use_among_others_is_worse() {
+    if can_change_or_skip(&PROGRAMS) {
+        let _turn = alone();
+        for (server, verdicts) in count_verdicts(10, ["cpus = \"1\"", "cpus = \"0\""], 3) {
+            let found = verdicts.iter().filter(|verdict| *verdict == "worse");
+            assert!(found.count() >= 9, "{server}: {verdicts:?}");
+        }
     }
 }

@@ -58,7 +58,7 @@ fn bounds() -> Option<PathBuf> {
 fn counting_qemu(bench: &Bench, real: &Path) -> PathBuf {
     let script = format!(
         "#!/bin/sh\nfor arg; do\n  shift\n  case $arg in\n    kvm) arg=tcg,thread=single ;;\n    \
-         host) arg=max,-smap ;;\n  esac\n  set -- \"$@\" \"$arg\"\ndone\n\
+         host) arg=max,-smap,-erms ;;\n  esac\n  set -- \"$@\" \"$arg\"\ndone\n\
          exec {} \"$@\" -icount shift=3,sleep=off -rtc clock=vm\n",
         real.display()
     );

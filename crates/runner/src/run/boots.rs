@@ -16,7 +16,9 @@ impl Run<'_> {
     fn open_and_look(&mut self, boot: &Boot) -> Result<(), RunError> {
         let side = self.side();
         let experiment = only_arms_of(self.experiment, boot);
-        let foreseen = [check_request(&experiment, side), probe_request(&experiment)];
+        // The calibration comes first, so that what was asked before it changes nothing in it.
+        let mut foreseen = Vec::from_iter(self.first_calibration());
+        foreseen.extend([check_request(&experiment, side), probe_request(&experiment)]);
         let is_apart = has_loads_apart(&experiment, self.target) && side == Side::Target;
         let ask = |connection: &mut Connection| {
             let mut problems = connection.check_experiment(&experiment, side)?;

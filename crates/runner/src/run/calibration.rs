@@ -4,7 +4,7 @@ use super::Run;
 use super::attempts::connected;
 use crate::connection::Calibrated;
 use crate::{Event, RunError};
-use model::{Calibration, Cell};
+use model::{Calibration, Cell, Request};
 use std::collections::BTreeSet;
 
 impl Run<'_> {
@@ -23,29 +23,44 @@ impl Run<'_> {
             self.writer.write_calibrations(&self.calibrations)?;
             return Ok(Some(found));
         }
-        let workload = &self.experiment.workloads[cell.workload];
         (self.sink)(Event::Step {
             step: &format!("calibrating {}", cell.name),
         });
-        let known = self.known(cell.workload);
-        let is_apart = self.is_apart(workload);
-        let mut workload = workload.clone();
-        if is_apart {
-            // They run on the target, and find their values there in each trial.
-            workload.antagonists.clear();
-        }
-        let connection = connected(match is_apart {
-            true => &mut self.beside,
-            false => &mut self.connection,
-        })?;
-        let calibrated =
-            connection.calibrate_cell(&cell.name, &workload, cell.load, known, self.interrupted)?;
+        let request = self.calibration_request(cell);
+        let connection = connected(
+            match self.is_apart(&self.experiment.workloads[cell.workload]) {
+                true => &mut self.beside,
+                false => &mut self.connection,
+            },
+        )?;
+        let calibrated = connection.calibrate_cell(&cell.name, &request, self.interrupted)?;
         let Calibrated::Found(found) = calibrated else {
             return Ok(None);
         };
         self.calibrations.insert(cell.name.clone(), found.clone());
         self.writer.write_calibrations(&self.calibrations)?;
         Ok(Some(found))
+    }
+
+    fn calibration_request(&self, cell: &Cell) -> Request {
+        let mut workload = self.experiment.workloads[cell.workload].clone();
+        if self.is_apart(&workload) {
+            // They run on the target, and find their values there in each trial.
+            workload.antagonists.clear();
+        }
+        Request::Calibrate {
+            workload: Box::new(workload),
+            load: cell.load,
+            known: self.known(cell.workload),
+        }
+    }
+
+    /// The calibration that comes first, unless it was made already.
+    pub(super) fn first_calibration(&self) -> Option<Request> {
+        let cell = &self.plan.cells[self.plan.trials.first()?.cell];
+        self.calibrations
+            .is_empty()
+            .then(|| self.calibration_request(cell))
     }
 
     /// Values that were found for any workload, those of the same kind first: one name is one

@@ -24,7 +24,7 @@ struct Busy(Child);
 
 impl Busy {
     fn start() -> Self {
-        let script = "while :; do timeout 0.3 sh -c 'while :; do :; done'; sleep 0.1; done";
+        let script = "while :; do timeout 0.1 sh -c 'while :; do :; done'; sleep 0.1; done";
         Busy(Command::new("sh").args(["-c", script]).spawn().expect("sh"))
     }
 }
