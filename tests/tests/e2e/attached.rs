@@ -1,7 +1,11 @@
 //! Real servers under a load from outside: nginx and PostgreSQL, whose figures are in the logs that they write
 //! anyway, and Redis by those of the kernel.
 
-#![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "what was counted goes to stdout"
+)]
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -291,7 +295,9 @@ fn judge(bench: &Bench, used: &Used, arms: [&str; 2]) -> String {
         .to_owned()
 }
 
-const SERVERS: [(&str, fn(&Bench) -> Used); 3] = [
+type Start = fn(&Bench) -> Used;
+
+const SERVERS: [(&str, Start); 3] = [
     ("nginx", used_nginx),
     ("redis", used_redis),
     ("postgresql", used_postgresql),
