@@ -134,6 +134,7 @@ fn spec(args: &mut Vec<String>) -> Result<VmSpec, Failure> {
     Ok(VmSpec {
         architecture: None,
         agent: None,
+        guests: 1,
         kernel: option(args, "--kernel").unwrap_or_else(|| "debian:sid".to_owned()),
         cpus: option(args, "--cpus").map_or(Ok(2), |n| n.parse())?,
         memory_bytes: 1 << 30,

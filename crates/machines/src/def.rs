@@ -129,6 +129,8 @@ pub struct Can {
     pub programs_of_here: bool,
     /// True for a guest that schedlab starts, and that nobody else needs.
     pub is_guest: bool,
+    /// Machines that measure at once, each in blocks of its own; `None` for a target that is one machine.
+    pub machines: Option<u32>,
     /// Occasions on which the agent and its machine are started anew.
     pub reset: Reset,
 }

@@ -92,6 +92,7 @@ impl FakeTarget {
                 here: true,
                 programs_of_here: false,
                 is_guest: true,
+                machines: None,
                 reset: Reset::None,
             },
             problems: Vec::new(),

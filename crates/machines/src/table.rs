@@ -60,7 +60,8 @@ pub fn known_cpus(spec: &TargetSpec) -> Option<u32> {
 
 /// The way to the machines of an experiment, where it can want several at once.
 pub fn find_fleet(spec: &TargetSpec) -> Result<Option<MakeFleet>, Invalid> {
-    Ok(find_def(spec)?.fleet)
+    let is_several = find_abilities(spec)?.machines.is_some();
+    Ok(find_def(spec)?.fleet.filter(|_| is_several))
 }
 
 /// The target of an experiment; nothing is started yet.
@@ -106,10 +107,16 @@ mod tests {
             here: true,
             programs_of_here: true,
             is_guest: true,
+            machines: None,
             reset: Reset::Block,
         };
         assert_eq!(find_abilities(&spec), Ok(guest));
         assert!(!find_abilities(&TargetSpec::local()).unwrap().kernels);
+        assert!(find_fleet(&spec).unwrap().is_none(), "it is one guest");
+        let several = STORED.replace("\"cpus\"", "\"guests\": 3, \"cpus\"");
+        let several: TargetSpec = serde_json::from_str(&several).unwrap();
+        assert_eq!(find_abilities(&several).unwrap().machines, Some(3));
+        assert!(find_fleet(&several).unwrap().is_some());
         let vm = VmSpec::from_target(&spec).unwrap();
         assert_eq!(TargetSpec::from(&vm), spec);
     }

@@ -171,6 +171,13 @@ impl TargetSpec {
         other
     }
 
+    /// The target with another value of one of its keys.
+    pub fn with_key(&self, key: &str, value: Value) -> Self {
+        let mut other = self.clone();
+        other.keys.insert(key.to_owned(), value);
+        other
+    }
+
     /// The keys as what they were made from.
     pub fn read_keys<T: DeserializeOwned>(&self) -> Result<T, Invalid> {
         let keys = Value::Object(self.keys.clone());

@@ -44,6 +44,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
         check_antagonists(&workload.antagonists).map_err(named)?;
         check_provocations(&workload.antagonists, target).map_err(named)?;
         check_snapshot_warmup(workload, target).map_err(named)?;
+        check_load_place(workload, target).map_err(named)?;
     }
     turns::check_arms(experiment)?;
     check_trace(experiment)?;
@@ -93,6 +94,18 @@ fn check_snapshot_warmup(workload: &Workload, target: Can) -> Result<(), PlanErr
         ),
         Some(_) => Ok(()),
     }
+}
+
+/// The CPUs of this machine are those of the guests, where several measure at once.
+fn check_load_place(workload: &Workload, target: Can) -> Result<(), PlanError> {
+    let is_shared = target.is_guest && target.machines.is_some();
+    if !is_shared || workload.load_on != Place::Controller {
+        return Ok(());
+    }
+    let what =
+        "load-on = \"controller\" needs CPUs of this machine, and several guests at once have them";
+    let error = PlanError::new(what).with_help("load-on = \"target\", or guests = 1 in [target]");
+    Err(error.about_key("load-on"))
 }
 
 /// Each load of each workload must be able to say when its worst latency was, and the clock of

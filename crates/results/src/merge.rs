@@ -226,6 +226,12 @@ impl ResultSet {
             .collect()
     }
 
+    /// Machines that measured at once, in one run of all of them.
+    pub fn count_at_once(&self) -> usize {
+        let sources = self.manifest.sources.iter();
+        sources.filter(|source| source.together).count().max(1)
+    }
+
     /// What the blocks of merged results are told apart by. Runs of guests say nothing of other machines.
     pub fn find_level(&self) -> Level {
         if !has_name_of_machine(&self.experiment) {
@@ -248,6 +254,8 @@ impl ResultSet {
         for (source, blocks) in self.manifest.sources.iter().zip(self.blocks_of_sources()) {
             let name = match level {
                 Level::Machine => source.machine.clone(),
+                // The guests of one run have names.
+                Level::Run if source.together => source.machine.clone(),
                 // No two of merged runs have one seed.
                 Level::Run => {
                     let day = source.created.get(..10).unwrap_or(&source.created);

@@ -254,6 +254,10 @@ pub struct ExperimentArgs {
     /// A private file or directory of this machine that the guest is to see
     #[arg(long, value_name = "PATH")]
     pub expose: Vec<String>,
+    /// Guests that measure at once, each on CPUs of this machine that no other has, so that rare events
+    /// come as many times as fast [default: the file's, or 1]
+    #[arg(long, value_name = "N")]
+    pub guests: Option<u32>,
     /// The baseline once more under another name, judged like any other
     #[arg(long)]
     pub aa: bool,
@@ -556,7 +560,8 @@ impl ExperimentArgs {
             memory: self.words.memory.clone(),
             ..WordArgs::default()
         };
-        self.file.is_none() && self.words == nothing && self.expose.is_empty()
+        let of_target = self.expose.is_empty() && self.guests.is_none();
+        self.file.is_none() && self.words == nothing && of_target
     }
 }
 

@@ -16,6 +16,7 @@ pub const HUNT: &str = "\
 Examples:
   schedlab hunt --vm debian:sid -a default -a scx_lavd -w wakeup --budget 1h
   schedlab hunt my.toml --event ejected --provoke hotplug,affinity
+  schedlab hunt my.toml --event ejected --guests 4 --budget 1h
   schedlab hunt my.toml --event 'request > 3 x p99 of the baseline'
   schedlab hunt my.toml --event ejected --same-below 0.1/min --budget 8h";
 

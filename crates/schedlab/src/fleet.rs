@@ -9,6 +9,7 @@ use crate::measure::{Run, default_dir, refuse_another};
 use crate::progress::Display;
 use crate::request::{Wanted, extend_experiment};
 use crate::targets;
+use agent::machine_lock::Lock;
 use machines::{Fleet, Host, MakeFleet, TargetError};
 use model::{Calibration, Experiment, Plan, Severity, Warning};
 use plan::PlanError;
@@ -139,17 +140,13 @@ impl Several {
     ) -> Result<Outcome, CliError> {
         let mut display = Display::new(&self.experiment, &self.plan, args.quiet);
         let host = targets::host_of(args.wait, interrupted)?;
-        let target = &self.experiment.target;
-        let fleet = (self.make)(target, &host, &mut |line| display.add_note(line));
-        let fleet = match fleet {
-            Ok(fleet) => fleet,
+        let taken = self.take_machines(args, &host, interrupted, &mut display);
+        let (_lock, fleet) = match taken {
+            Ok(taken) => taken,
+            Err(CliError::Interrupted) if !self.dir.discard() => return Ok(Outcome::Interrupted),
             Err(error) => {
-                let is_new = self.dir.discard();
-                return match error {
-                    TargetError::Interrupted if is_new => Err(CliError::Interrupted),
-                    TargetError::Interrupted => Ok(Outcome::Interrupted),
-                    error => Err(error.into()),
-                };
+                self.dir.discard();
+                return Err(error);
             }
         };
         let mut machines = self.machines(fleet.as_ref())?;
@@ -191,6 +188,22 @@ impl Several {
                 latest::remember(self.dir());
                 Ok(outcome.unwrap_or(Outcome::Interrupted))
             }
+        }
+    }
+
+    /// The machines, and the lock of this one where they take its CPUs.
+    fn take_machines(
+        &self,
+        args: &RunArgs,
+        host: &Host,
+        interrupted: &AtomicBool,
+        display: &mut Display,
+    ) -> Result<(Option<Lock>, Box<dyn Fleet>), CliError> {
+        let target = &self.experiment.target;
+        let lock = targets::made_ready(target, args.wait, interrupted)?;
+        match (self.make)(target, host, &mut |line| display.add_note(line)) {
+            Err(TargetError::Interrupted) => Err(CliError::Interrupted),
+            made => Ok((lock, made?)),
         }
     }
 
@@ -256,8 +269,22 @@ impl Several {
             }));
         let budget_ended = self.budget_ended(&parts).filter(|_| !is_decided);
         manifest.warnings.extend(budget_ended);
+        manifest.warnings.extend(self.neighbours(parts.len()));
         self.dir.merge_runs(&parts, manifest)?;
         Ok(true)
+    }
+
+    /// A word on guests that are neighbours on this machine.
+    fn neighbours(&self, guests: usize) -> Option<Warning> {
+        let can = machines::find_abilities(&self.experiment.target).ok()?;
+        (can.here && guests > 1).then(|| Warning {
+            severity: Severity::Note,
+            what: format!(
+                "{guests} guests measured at once, each on CPUs of its own. They share the caches and the \
+                 memory of this machine, so times and rates scatter more than those of one."
+            ),
+            remedy: String::new(),
+        })
     }
 
     /// The warning of a machine whose budget ended, for all of them.

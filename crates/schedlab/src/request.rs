@@ -66,6 +66,10 @@ pub fn overridden(
     }
     let mut experiment = plan::lay_over(experiment, &keys)?;
     expose(&mut experiment, &args.expose)?;
+    if let Some(guests) = args.guests {
+        can_have_guests(machines::find_def(&experiment.target).map_err(PlanError::from)?)?;
+        experiment.target = experiment.target.with_key("guests", json!(guests));
+    }
     plan::check(&experiment)?;
     Ok(experiment)
 }
@@ -97,6 +101,21 @@ fn can_expose(def: &TargetDef) -> Result<Expose, CliError> {
         );
         CliError::usage(what, "leave it out, or run in a guest: `--vm debian:sid`")
     })
+}
+
+/// Refuses several guests of a target that is none.
+fn can_have_guests(def: &TargetDef) -> Result<(), CliError> {
+    if def.keys.iter().any(|key| key.name == "guests") {
+        return Ok(());
+    }
+    let what = format!(
+        "`--guests` is for guests of QEMU, and this experiment runs on {}",
+        def.summary
+    );
+    Err(CliError::usage(
+        what,
+        "leave it out, or run in guests: `--vm debian:sid`",
+    ))
 }
 
 /// Extension of the files of schedbench.
@@ -306,10 +325,13 @@ fn target_keys(args: &ExperimentArgs) -> Result<Vec<Key>, CliError> {
         (None, None) => Vec::new(),
     };
     let kind = keys.first().and_then(|kind| kind.value.as_str());
-    if let Some(def) =
-        machines::find_by_name(kind.unwrap_or("local")).filter(|_| !args.expose.is_empty())
-    {
-        can_expose(def)?;
+    if let Some(def) = machines::find_by_name(kind.unwrap_or("local")) {
+        if !args.expose.is_empty() {
+            can_expose(def)?;
+        }
+        if args.guests.is_some() {
+            can_have_guests(def)?;
+        }
     }
     keys.extend(given([
         (
@@ -325,6 +347,7 @@ fn target_keys(args: &ExperimentArgs) -> Result<Vec<Key>, CliError> {
             json!(words.vm.as_ref().map(|_| &words.memory)),
         ),
         ("--expose", "target.expose", json!(args.expose)),
+        ("--guests", "target.guests", json!(args.guests)),
     ]));
     Ok(keys)
 }

@@ -302,6 +302,7 @@ mod tests {
         VmSpec {
             architecture: None,
             agent: None,
+            guests: 1,
             kernel: "debian:sid".to_owned(),
             cpus: 4,
             memory_bytes: 1 << 30,

@@ -13,6 +13,7 @@ struct FileVm {
     kernel: String,
     architecture: Option<String>,
     agent: Option<PathBuf>,
+    guests: Option<u32>,
     cpus: Option<u32>,
     memory: Option<Size>,
     root: Option<String>,
@@ -116,6 +117,12 @@ pub const KEYS: &[KeyDef] = &[
         "path",
         "`schedlab-ARCHITECTURE` beside this program",
         "Build of the same schedlab for a guest of another architecture.",
+    ),
+    KeyDef::new(
+        "guests",
+        "number",
+        "`1`",
+        "Guests that measure at once, each in blocks of its own and on CPUs of the host that no other has.",
     ),
     KeyDef::new(
         "cpus",
@@ -228,6 +235,7 @@ impl From<FileVm> for VmSpec {
             kernel: file.kernel,
             architecture: file.architecture,
             agent: file.agent,
+            guests: file.guests.unwrap_or(1),
             cpus: file.cpus.or(by_topology).unwrap_or(usual_cpus),
             memory_bytes: file.memory.map_or(2 << 30, |m| m.0),
             root: file.root.unwrap_or_else(|| "host".to_owned()),

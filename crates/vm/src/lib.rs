@@ -35,6 +35,7 @@ pub mod name;
 mod options;
 pub mod qemu;
 mod qmp;
+mod room;
 mod saved_state;
 pub mod scripted;
 mod shared_files;

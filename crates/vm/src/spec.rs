@@ -28,6 +28,9 @@ pub struct VmSpec {
     /// Build of this program for that architecture; `None`: the one beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<PathBuf>,
+    /// Guests of this description that measure at once, each on CPUs of the host that no other has.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub guests: u32,
     /// CPUs of the guest.
     pub cpus: u32,
     /// Memory of the guest, without what QEMU itself takes.
@@ -92,6 +95,7 @@ impl VmSpec {
             kernel: kernel.to_owned(),
             architecture: None,
             agent: None,
+            guests: 1,
             cpus,
             memory_bytes,
             root: "host".to_owned(),
@@ -149,6 +153,9 @@ impl VmSpec {
             let what = format!("a guest has at most {MOST_CPUS} CPUs, not {cpus}");
             return wrong("cpus", what);
         }
+        if self.guests != 1 {
+            self.check_guests()?;
+        }
         Architecture::named(self.architecture.as_deref())?;
         if let Some(capacities) = &self.capacities {
             self.check_capacities(capacities)?;
@@ -204,6 +211,22 @@ impl VmSpec {
             true => Ok(()),
             false => wrong("a capacity is from 1 to 1024", "give the strongest 1024"),
         }
+    }
+
+    /// Refuses what several guests at once cannot share.
+    fn check_guests(&self) -> Result<(), Invalid> {
+        let (key, what) = match () {
+            () if self.guests == 0 => ("guests", "a run needs at least one guest"),
+            () if self.is_virtual() => ("guests", "a guest in virtual time has no CPU for itself"),
+            () if !self.forwards.is_empty() => {
+                ("forwards", "a port leads to one of the guests only")
+            }
+            () if self.snapshot.is_some() => {
+                ("reset", "each guest would save the snapshot of this name")
+            }
+            () => return Ok(()),
+        };
+        Err(Invalid::new(key, what).with_remedy("leave it out, or take one guest: guests = 1"))
     }
 
     /// Refuses what would let this machine's time in, or needs a second CPU.
@@ -284,8 +307,10 @@ impl VmSpec {
     pub fn shown_lines(&self) -> Vec<(&'static str, String)> {
         let below = self.hypervisor.as_ref().map(|xen| format!("Xen {xen}, "));
         let of = self.architecture.as_ref().map(|name| format!("{name}, "));
+        let several = (self.guests > 1).then(|| format!("{} at once, ", self.guests));
         let mut text = format!(
-            "{}{}kernel {}, {} CPUs, root {}",
+            "{}{}{}kernel {}, {} CPUs, root {}",
+            several.unwrap_or_default(),
             of.unwrap_or_default(),
             below.unwrap_or_default(),
             self.kernel,
@@ -347,6 +372,10 @@ impl Topology {
 
 fn one() -> u32 {
     1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 /// A port of the guest that this machine forwards to.

@@ -44,5 +44,6 @@ const CAN: Can = Can {
     here: false,
     programs_of_here: false,
     is_guest: false,
+    machines: None,
     reset: Reset::None,
 };

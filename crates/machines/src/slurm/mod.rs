@@ -60,11 +60,16 @@ const CAN: Can = Can {
     here: false,
     programs_of_here: false,
     is_guest: false,
+    machines: None,
     reset: Reset::None,
 };
 
 fn can(spec: &SlurmSpec) -> Can {
-    reboots::can(CAN, spec.kernel_feature.is_some(), None)
+    let usual = Can {
+        machines: Some(spec.nodes),
+        ..CAN
+    };
+    reboots::can(usual, spec.kernel_feature.is_some(), None)
 }
 
 /// The nodes of one job, or of a job for each kernel on each of them.

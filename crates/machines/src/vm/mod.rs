@@ -1,6 +1,7 @@
 //! A virtual machine as a place for trials: its agent runs in a guest with the kernel that
 //! the arm names. Guests themselves are in the crate `vm`.
 
+mod guests;
 mod session;
 mod virtual_time;
 
@@ -29,7 +30,7 @@ pub static DEF: TargetDef = TargetDef {
     expose: Some(expose_paths),
     shown: shown_lines,
     make: make_target,
-    fleet: None,
+    fleet: Some(|spec, _, _| guests::find_room(spec)),
 };
 
 fn read(keys: Keys) -> Result<TargetSpec, ReadError> {
@@ -55,6 +56,7 @@ pub(crate) fn guest_abilities(spec: &VmSpec) -> Can {
             && vm::image_path(&spec.root).is_none(),
         // A dom0 starts guests of its own, and is no place to lose CPUs in.
         is_guest: spec.hypervisor.is_none(),
+        machines: (spec.guests > 1).then_some(spec.guests),
         reset: spec.reset,
     }
 }
@@ -71,7 +73,9 @@ pub(crate) fn shown_lines(spec: &TargetSpec) -> Result<Shown, Invalid> {
 }
 
 pub(crate) fn make_target(spec: &TargetSpec, host: &Host) -> Made {
-    let vm = Vm::new(VmSpec::from_target(spec)?, agent_options(host)?);
+    // One that stands for several is refused where they would be.
+    let mut each = VmSpec::from_target(spec)?.find_room()?;
+    let vm = Vm::new(each.swap_remove(0), agent_options(host)?);
     Ok(Box::new(vm.with_interrupt(host.interrupted.clone())))
 }
 

@@ -71,14 +71,21 @@ fn times_in_words(count: u32) -> String {
 }
 
 /// Time to a call of an event that only one arm has, by its rate: `40 s at 10/min, 6 min at 1/min, 1 h at
-/// 0.1/min`. A block takes `block_ns` and has a window of `window_ns` of each arm.
-pub fn describe_time_to_call(window_ns: u64, block_ns: u64, confidence: f64) -> String {
+/// 0.1/min`. A block takes `block_ns` and has a window of `window_ns` of each arm; `at_once` machines measure
+/// one each.
+pub fn describe_time_to_call(
+    window_ns: u64,
+    block_ns: u64,
+    at_once: u32,
+    confidence: f64,
+) -> String {
     const RATES_PER_MINUTE: [f64; 3] = [10.0, 1.0, 0.1];
     let windows_a_minute = 60e9 / window_ns.max(1) as f64;
     let of_rate = |rate: f64| {
         let rates = [0.0, rate / windows_a_minute];
         let blocks = stats::events::expect_decision(rates, 1.0, 1.0 - confidence)?;
-        let time = in_short(f64::from(blocks) * block_ns as f64);
+        let rounds = blocks.div_ceil(at_once.max(1));
+        let time = in_short(f64::from(rounds) * block_ns as f64);
         Some(format!("{time} at {rate}/min"))
     };
     let times: Vec<String> = RATES_PER_MINUTE.into_iter().filter_map(of_rate).collect();
@@ -209,7 +216,7 @@ mod tests {
     #[test]
     fn a_rarer_event_takes_longer_to_be_called() {
         let (window_ns, block_ns) = (10_000_000_000, 25_000_000_000);
-        let said = describe_time_to_call(window_ns, block_ns, 0.95);
+        let said = describe_time_to_call(window_ns, block_ns, 1, 0.95);
         // Six blocks at least: with 1.7 events a window some have none.
         assert!(
             said.starts_with("4 min at 10/min, 19 min at 1/min, "),
@@ -219,6 +226,8 @@ mod tests {
             said.contains(" at 1/min, ") && said.ends_with(" h at 0.1/min"),
             "{said}"
         );
+        let on_four = describe_time_to_call(window_ns, block_ns, 4, 0.95);
+        assert!(on_four.contains(", 5 min at 1/min, "), "{on_four}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::place::{Place, experiment, took};
 use machines::fake::{FakeTarget, Fate};
-use model::{Experiment, Trial};
+use model::{DecidedBy, Experiment, Happened, RareEvent, Trial, When};
 use runner::{Event, Outcome, Pool, RunError};
 use std::collections::BTreeSet;
 use std::sync::Barrier;
@@ -205,4 +205,72 @@ fn sixty_four_machines_find_what_they_have_in_common() {
         ends.iter()
             .all(|(_, end, _)| matches!(end, Ok(Outcome::Done)))
     );
+}
+
+/// Blocks of a hunt on one machine, in two of three of which one arm is thrown out.
+fn hunt() -> (Experiment, Vec<Vec<Trial>>) {
+    let mut hunted = experiment(&["default", "thrown"]);
+    hunted.observe.events = vec![RareEvent::new("ejected", When::Ejected)];
+    hunted.stop.decided_by = DecidedBy::Events;
+    hunted.stop.max_blocks = 60;
+    let mut target = FakeTarget::new(|_| took(1.0));
+    target.happened = |spec| {
+        let is_thrown = spec.arm.name == "thrown" && spec.seed % 3 > 0;
+        vec![Happened {
+            name: "ejected".to_owned(),
+            exposure_ns: 1_000_000_000,
+            at_ns: is_thrown.then_some(500_000_000).into_iter().collect(),
+            ended_window: is_thrown,
+            ..Happened::default()
+        }]
+    };
+    let trials = Place::new(hunted.clone()).run(target);
+    let blocks = trials.chunk_by(|a, b| a.place.block == b.place.block);
+    (hunted, blocks.map(<[Trial]>::to_vec).collect())
+}
+
+/// These blocks in their order, with the numbers of one guest.
+fn numbered(blocks: &[&Vec<Trial>]) -> Vec<Trial> {
+    let number = |(block, trials): (u32, &&Vec<Trial>)| {
+        let mut trials = (*trials).clone();
+        trials
+            .iter_mut()
+            .for_each(|trial| trial.place.block = block);
+        trials
+    };
+    (1..).zip(blocks).flat_map(number).collect()
+}
+
+#[test]
+fn the_verdict_on_an_event_is_the_same_whichever_guests_had_its_blocks() {
+    let (hunted, blocks) = hunt();
+    let plan = schedule::plan_blocks(&hunted);
+    let judged = |dealt: &[Vec<&Vec<Trial>>]| {
+        let event = &hunted.observe.events[0];
+        let all = numbered(&dealt.concat());
+        let pairs = judge::events::pair_events(&all, 0, event, [1, 0]);
+        let judged = judge::events::judge_events(&pairs, event, &hunted.stop, true);
+        let pool = Pool::new(&hunted, &plan);
+        for guest in dealt {
+            pool.add_member(&numbered(guest));
+        }
+        (
+            pool.is_decided(),
+            judged.verdict,
+            (judged.e_value * 1e6).round(),
+        )
+    };
+    let mut ends = BTreeSet::new();
+    for count in 1..=blocks.len() {
+        let alone = judged(&[blocks[..count].iter().collect()]);
+        ends.insert(alone.0);
+        for (guests, from) in [(2, 0), (2, 1), (3, 2), (5, 4)] {
+            let mut dealt = vec![Vec::new(); guests];
+            for (index, block) in blocks[..count].iter().enumerate() {
+                dealt[(index * index + from) % guests].push(block);
+            }
+            assert_eq!(judged(&dealt), alone, "{count} blocks of {guests}");
+        }
+    }
+    assert_eq!(ends, BTreeSet::from([false, true]));
 }

@@ -104,7 +104,11 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
     );
     print_between(schedule::between_trials(experiment, plan));
     let block = schedule::block_ns(experiment, plan);
-    let all = block.saturating_mul(u64::from(stop.max_blocks));
+    let at_once = machines_at_once(experiment);
+    if at_once > 1 {
+        say!("{at_once} machines measure at once, each in blocks of its own");
+    }
+    let all = block.saturating_mul(u64::from(stop.max_blocks.div_ceil(at_once)));
     let all = all.saturating_add(schedule::searches_ns(experiment));
     let most = stop.budget_ns.map_or(all, |budget| budget.min(all));
     say!(
@@ -135,9 +139,18 @@ pub fn describe_time_of_events(experiment: &Experiment, plan: &Plan) -> Option<S
     }
     let block_ns = schedule::block_ns(experiment, plan);
     let confidence = experiment.stop.confidence;
-    Some(report::describe_time_to_call(
-        window_ns, block_ns, confidence,
-    ))
+    let at_once = machines_at_once(experiment);
+    let times = report::describe_time_to_call(window_ns, block_ns, at_once, confidence);
+    Some(match at_once {
+        1 => times,
+        several => format!("{times}, on {several} machines at once"),
+    })
+}
+
+/// Number of guests or nodes that measure at once.
+fn machines_at_once(experiment: &Experiment) -> u32 {
+    let can = machines::find_abilities(&experiment.target).ok();
+    can.and_then(|can| can.machines).unwrap_or(1).max(1)
 }
 
 /// Prints what a block does beside its trials, and what that costs.

@@ -37,6 +37,7 @@ const CAN: Can = Can {
     here: true,
     programs_of_here: true,
     is_guest: false,
+    machines: None,
     reset: model::Reset::None,
 };
 

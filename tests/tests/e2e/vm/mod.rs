@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod apart;
+mod at_once;
 mod container;
 mod deaths;
 mod documented;

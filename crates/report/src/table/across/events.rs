@@ -169,7 +169,7 @@ fn compare_event(
                 .blocks_needed
                 .map(missing)
                 .zip(table.block_ns)
-                .map(|(n, ns)| n * ns),
+                .map(|(n, ns)| n * ns / results.count_at_once() as f64),
             messages: messages(results, cell, event, arm),
         })
     })

@@ -59,6 +59,8 @@ pub(super) struct CellScope<'a> {
     pause_ns: f64,
     /// Were the trials merged from several runs?
     merged: bool,
+    /// Machines that measured at once.
+    at_once: usize,
     /// Arm that the others are compared with.
     baseline: usize,
     /// True if it is looked for how the intervals narrowed.
@@ -94,6 +96,7 @@ impl<'a> CellScope<'a> {
             pooled: pool_quantiles(results, index),
             pause_ns,
             merged: results.manifest.sources.len() > 1,
+            at_once: results.count_at_once(),
             baseline: results.experiment.baseline,
             has_narrowing: false,
         }
@@ -130,7 +133,8 @@ impl<'a> CellScope<'a> {
     }
 
     fn timed(&self, mut comparisons: Vec<Comparison>) -> Vec<Comparison> {
-        let block_ns = self.block_ns();
+        let at_once = self.at_once as f64;
+        let block_ns = self.block_ns().map(|ns| ns / at_once);
         for c in &mut comparisons {
             let missing = c.blocks_missing().map(f64::from);
             c.more_ns = missing.zip(block_ns).map(|(missing, ns)| missing * ns);
