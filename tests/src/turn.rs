@@ -61,7 +61,7 @@ fn most_beside() -> usize {
     let cpus = available_parallelism().map_or(2, NonZero::get);
     let others =
         std::env::var_os("SCHEDLAB_UNIT_TESTS").is_some_and(|file| Path::new(&file).exists());
-    cpus + 1 + usize::from(!others)
+    cpus + usize::from(!others)
 }
 
 /// Modules whose tests take longest: most of them boot guests. They go before the others, so that no long test is the

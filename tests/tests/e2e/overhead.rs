@@ -194,6 +194,7 @@ fn a_collector_that_there_is_not_is_named_with_its_place() {
 }
 
 #[test]
+#[ignore = "half a minute: make test-long ROWS=quiet"]
 fn each_collector_has_its_cost_and_the_costs_are_kept() {
     let _turn = with_lock_of_runs();
     let bench = Bench::default();

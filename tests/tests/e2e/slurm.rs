@@ -102,6 +102,7 @@ fn blocks_of_two_nodes_are_one_result_and_more_can_be_added() {
 }
 
 #[test]
+#[ignore = "half a minute: make test-long ROWS=slurm"]
 fn within_a_job_its_nodes_are_used_and_a_run_on_one_node_goes_on_on_another() {
     let _turn = with_lock_of_runs();
     let Some(cluster) = Cluster::start() else {
