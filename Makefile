@@ -75,7 +75,7 @@ demo/target/schedulers: always
 build: set-up-demo program
 
 program:
-	@[ -e $(SCHEDLAB) ] || echo "Building schedlab. The first time takes 4 to 7 minutes on two CPUs."
+	@[ -e $(SCHEDLAB) ] || echo "Building schedlab. The first time takes 4 to 6 minutes on two CPUs."
 	cargo build --release --quiet -p schedlab
 	@ln -sf $(HOST)/release/schedlab $(SCHEDLAB)
 

@@ -122,7 +122,7 @@ fn topology(cpus: u32, t: &Topology) -> Option<Problem> {
     })
 }
 
-fn pinning(list: &str, usable: &[u32]) -> Option<Problem> {
+pub(crate) fn pinning(list: &str, usable: &[u32]) -> Option<Problem> {
     let remedy = format!("write a list such as 0-{}", usable.last().unwrap_or(&0));
     let Some(cpus) = parse_cpu_list(list).ok() else {
         return Some(problem(

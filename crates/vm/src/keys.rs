@@ -172,7 +172,7 @@ pub const KEYS: &[KeyDef] = &[
         "host-cpus",
         "CPUs",
         "",
-        "CPUs of the host that the threads of the guest's CPUs are pinned to.",
+        "CPUs of the host that the threads of the guest's CPUs are pinned to; all threads of its QEMU stay on them.",
     ),
     KeyDef::new("append", "text", "", "More arguments of the kernel."),
     KeyDef::new(

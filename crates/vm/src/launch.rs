@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Clone, Default)]
 pub struct Launch {
     pub confinement: Confinement,
+    /// CPUs of the host that all threads of QEMU stay on; all where there is none.
+    pub cpus: Vec<u32>,
     /// Set from outside (a signal): a boot ends, and is not tried again.
     pub interrupted: Arc<AtomicBool>,
 }

@@ -61,7 +61,7 @@ use host::Watch;
 use hypervisor::Hypervisor;
 use kernel::Kernel;
 use launch::Launch;
-use model::{Experiment, Problem, Reset, Severity, Warning, parse_cpu_list};
+use model::{Experiment, Problem, Reset, Severity, Warning};
 use qemu::{Accel, CommandLine, Descriptors, Root};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -308,6 +308,7 @@ impl Vm {
         self.confined = Some(settled);
         Ok(Launch {
             confinement,
+            cpus: self.spec.pinned_cpus(),
             interrupted: self.interrupted.clone(),
         })
     }
@@ -446,12 +447,7 @@ impl Vm {
                 _ => return Err(failed(error)),
             },
         };
-        let set = self
-            .spec
-            .host_cpus
-            .as_deref()
-            .and_then(|list| parse_cpu_list(list).ok())
-            .unwrap_or_default();
+        let set = self.spec.pinned_cpus();
         if !set.is_empty() {
             for (index, tid) in vcpus.iter().enumerate() {
                 let own = if set.len() >= vcpus.len() {

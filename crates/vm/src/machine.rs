@@ -89,7 +89,7 @@ impl Machine {
         };
         line.shared = launch.confinement.exported_path().to_owned();
         let end = Arc::new(End::default());
-        let (pid, process) = start_warden(line, launch.confinement.clone(), end.clone())?;
+        let (pid, process) = start_warden(line, launch.clone(), end.clone())?;
         let log = Console::default();
         log.follow(console.0);
         let machine = Machine {
@@ -225,16 +225,25 @@ fn spawn(line: &CommandLine, confinement: &Confinement) -> std::io::Result<Child
     confined.spawn(command)
 }
 
+/// The thread that calls, in sched_setaffinity(2).
+const THIS_THREAD: i32 = 0;
+
 /// QEMU is bound to the thread that starts it, so that thread lives as long as QEMU.
 fn start_warden(
     line: CommandLine,
-    confinement: Confinement,
+    launch: Launch,
     end: Arc<End>,
 ) -> Result<(u32, OwnedFd), VmError> {
     let architecture = line.architecture;
     let (tell, started) = mpsc::channel();
     std::thread::spawn(move || {
-        let child = spawn(&line, &confinement).and_then(|child| Ok((pidfd(&child)?, child)));
+        // Its threads inherit that, so that also a guest that boots keeps off the CPUs of others.
+        let pinned = match &launch.cpus[..] {
+            [] => Ok(()),
+            cpus => sys::pin_thread(THIS_THREAD, cpus),
+        };
+        let child = pinned.and_then(|()| spawn(&line, &launch.confinement));
+        let child = child.and_then(|child| Ok((pidfd(&child)?, child)));
         match child {
             Err(e) => drop(tell.send(Err(e))),
             Ok((fd, child)) => {

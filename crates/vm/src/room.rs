@@ -1,5 +1,6 @@
 //! Room on this host for several guests at once: CPUs for each of them alone, and memory for all.
 
+use crate::check::pinning;
 use crate::failure::unmet_error;
 use crate::host::{available_memory, usable_cpus};
 use crate::{VmError, VmSpec};
@@ -12,15 +13,21 @@ impl VmSpec {
         if self.guests == 1 {
             return Ok(vec![self]);
         }
-        let usable = usable_cpus();
+        self.find_room_on(usable_cpus(), available_memory())
+    }
+
+    fn find_room_on(self, usable: Vec<u32>, memory: Option<u64>) -> Result<Vec<VmSpec>, VmError> {
         let named = self.host_cpus.as_deref();
+        if let Some(problem) = named.and_then(|list| pinning(list, &usable)) {
+            return Err(unmet_error("target vm", &problem.what, &problem.remedy));
+        }
         let (cpus, whence) = match named.map(|list| choose_cpus(list, &usable)) {
             Some(Ok(named)) => (named, "`host-cpus` has"),
             _ => (usable, "this process may use"),
         };
         let own = self.cpus.max(1);
         self.hold_to("CPUs", own.into(), whence, cpus.len() as u64)?;
-        if let Some(free) = available_memory() {
+        if let Some(free) = memory {
             let mib = self.memory_bytes >> 20;
             self.hold_to("MiB of memory", mib, "free are", free >> 20)?;
         }
@@ -53,6 +60,7 @@ impl VmSpec {
 mod tests {
     use super::*;
 
+    /// On a host with ten CPUs.
     fn guests(guests: u32, cpus: &str) -> Result<Vec<VmSpec>, VmError> {
         let spec = VmSpec::new("debian:sid", 2, 1 << 20);
         let host_cpus = Some(cpus.to_owned());
@@ -61,7 +69,10 @@ mod tests {
             host_cpus,
             ..spec
         };
-        spec.find_room()
+        match guests {
+            1 => spec.find_room(),
+            _ => spec.find_room_on((0..10).collect(), None),
+        }
     }
 
     #[test]
@@ -86,6 +97,10 @@ mod tests {
             (
                 "0",
                 "need 6 CPUs, and `host-cpus` has 1; give a guest less of this host",
+            ),
+            (
+                "4-11",
+                "`host-cpus` names CPU 10, which this process may not use",
             ),
         ] {
             let error = guests(3, cpus).unwrap_err().to_string();

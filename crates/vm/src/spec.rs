@@ -2,7 +2,7 @@
 
 use crate::architecture::{AARCH64, Architecture, X86_64};
 use crate::image_path;
-use model::{Invalid, Reset, TargetSpec, choose_cpus};
+use model::{Invalid, Reset, TargetSpec, choose_cpus, parse_cpu_list};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -89,6 +89,12 @@ impl Clock {
 }
 
 impl VmSpec {
+    /// CPUs of the host that `host-cpus` names; none where it says nothing, or is no list.
+    pub(crate) fn pinned_cpus(&self) -> Vec<u32> {
+        let list = self.host_cpus.as_deref().map(parse_cpu_list);
+        list.and_then(Result::ok).unwrap_or_default()
+    }
+
     /// Over the host's files, and otherwise as nothing else was asked for.
     pub fn new(kernel: &str, cpus: u32, memory_bytes: u64) -> Self {
         VmSpec {

@@ -73,9 +73,12 @@ pub(crate) fn shown_lines(spec: &TargetSpec) -> Result<Shown, Invalid> {
 }
 
 pub(crate) fn make_target(spec: &TargetSpec, host: &Host) -> Made {
-    // One that stands for several is refused where they would be.
-    let mut each = VmSpec::from_target(spec)?.find_room()?;
-    let vm = Vm::new(each.swap_remove(0), agent_options(host)?);
+    // One guest, also of a description of several.
+    let one = VmSpec {
+        guests: 1,
+        ..VmSpec::from_target(spec)?
+    };
+    let vm = Vm::new(one, agent_options(host)?);
     Ok(Box::new(vm.with_interrupt(host.interrupted.clone())))
 }
 

@@ -26,7 +26,7 @@ pub struct VirtualSession {
     replies: VecDeque<Reply>,
     /// Requests that follow the greeting and are answered by its boot.
     foreseen: Vec<Request>,
-    /// What that boot answered to them. Every boot would answer the same.
+    /// What that boot answered to them. Every boot with the same requests would answer the same.
     answered: Vec<(Request, Reply)>,
     running: Option<Running>,
     /// Is the greeting of the agent under way an answer to the runner?
@@ -171,6 +171,10 @@ impl Session for VirtualSession {
             std::thread::sleep(wait);
             return Ok(None);
         };
+        // Nothing is measured yet, and the guest ends with what is dropped here.
+        if self.greets && self.machine.is_interrupted() {
+            return Err(TargetError::Interrupted);
+        }
         match running.answer(wait)? {
             Some(answer) => self.take(answer, &running)?,
             None => self.running = Some(running),

@@ -55,12 +55,17 @@ impl Run<'_> {
         }
     }
 
-    /// The calibration that comes first, unless it was made already.
+    /// The calibration that comes first, unless one was made already or the rate of its load is yet to be found.
     pub(super) fn first_calibration(&self) -> Option<Request> {
-        let cell = &self.plan.cells[self.plan.trials.first()?.cell];
-        self.calibrations
-            .is_empty()
-            .then(|| self.calibration_request(cell))
+        if !self.calibrations.is_empty() || self.boot_of_search().is_some() {
+            return None;
+        }
+        let first = self
+            .plan
+            .trials
+            .iter()
+            .find(|place| self.is_wanted(place))?;
+        Some(self.calibration_request(&self.plan.cells[first.cell]))
     }
 
     /// Values that were found for any workload, those of the same kind first: one name is one

@@ -118,6 +118,11 @@ impl Vm {
 }
 
 impl Scripted {
+    /// True if whoever uses it was asked from outside to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.launch.is_interrupted()
+    }
+
     /// Boots a guest whose agent gets these requests, lines of bytes, and nothing else. A Xen host has
     /// this scheduler.
     pub fn start(
