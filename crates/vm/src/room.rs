@@ -4,7 +4,6 @@ use crate::check::pinning;
 use crate::failure::unmet_error;
 use crate::host::{available_memory, usable_cpus};
 use crate::{VmError, VmSpec};
-use model::choose_cpus;
 
 impl VmSpec {
     /// The guests that this describes, one by one: where there are several, each is pinned to CPUs that no
@@ -21,9 +20,9 @@ impl VmSpec {
         if let Some(problem) = named.and_then(|list| pinning(list, &usable)) {
             return Err(unmet_error("target vm", &problem.what, &problem.remedy));
         }
-        let (cpus, whence) = match named.map(|list| choose_cpus(list, &usable)) {
-            Some(Ok(named)) => (named, "`host-cpus` has"),
-            _ => (usable, "this process may use"),
+        let (cpus, whence) = match named {
+            Some(_) => (self.pinned_cpus(), "`host-cpus` has"),
+            None => (usable, "this process may use"),
         };
         let own = self.cpus.max(1);
         self.hold_to("CPUs", own.into(), whence, cpus.len() as u64)?;

@@ -7,14 +7,18 @@ use results::read::read_calibrations;
 use runner::{Event, Outcome};
 
 /// Arms `default` and `thrown`, whose scheduler is thrown out in each of its trials.
-fn ejections() -> Experiment {
+pub fn ejections() -> Experiment {
     let mut experiment = experiment(&["default", "thrown"]);
     experiment.observe.events = vec![RareEvent::new("ejected", When::Ejected)];
     experiment
 }
 
 fn thrown_out(spec: &TrialSpec) -> Vec<Happened> {
-    let is_thrown = spec.arm.name == "thrown";
+    one_ejection(spec.arm.name == "thrown")
+}
+
+/// A second of exposure, in the middle of which the scheduler is thrown out or not.
+pub fn one_ejection(is_thrown: bool) -> Vec<Happened> {
     vec![Happened {
         name: "ejected".to_owned(),
         exposure_ns: 1_000_000_000,

@@ -1,8 +1,9 @@
 //! Several machines that measure one experiment together.
 
+use super::events::{ejections, one_ejection};
 use super::place::{Place, experiment, took};
 use machines::fake::{FakeTarget, Fate};
-use model::{DecidedBy, Experiment, Happened, RareEvent, Trial, When};
+use model::{DecidedBy, Experiment, Trial};
 use runner::{Event, Outcome, Pool, RunError};
 use std::collections::BTreeSet;
 use std::sync::Barrier;
@@ -209,21 +210,11 @@ fn sixty_four_machines_find_what_they_have_in_common() {
 
 /// Blocks of a hunt on one machine, in two of three of which one arm is thrown out.
 fn hunt() -> (Experiment, Vec<Vec<Trial>>) {
-    let mut hunted = experiment(&["default", "thrown"]);
-    hunted.observe.events = vec![RareEvent::new("ejected", When::Ejected)];
+    let mut hunted = ejections();
     hunted.stop.decided_by = DecidedBy::Events;
     hunted.stop.max_blocks = 60;
     let mut target = FakeTarget::new(|_| took(1.0));
-    target.happened = |spec| {
-        let is_thrown = spec.arm.name == "thrown" && spec.seed % 3 > 0;
-        vec![Happened {
-            name: "ejected".to_owned(),
-            exposure_ns: 1_000_000_000,
-            at_ns: is_thrown.then_some(500_000_000).into_iter().collect(),
-            ended_window: is_thrown,
-            ..Happened::default()
-        }]
-    };
+    target.happened = |spec| one_ejection(spec.arm.name == "thrown" && spec.seed % 3 > 0);
     let trials = Place::new(hunted.clone()).run(target);
     let blocks = trials.chunk_by(|a, b| a.place.block == b.place.block);
     (hunted, blocks.map(<[Trial]>::to_vec).collect())
